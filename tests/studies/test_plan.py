@@ -72,7 +72,7 @@ def test_an_audit_that_its_settings_make_impossible_is_refused_before_anything_i
     noisy = {"clip": 1.0, "noise": 1.0, "clients_per_round": 5}
     for method, settings, sees, told in (
         ("fpl", {}, "sums", "a round has one client"),
-        ("fpl", noisy, "updates", "links noisy Updates"),
+        ("fpl", noisy, "updates", "links noisy uploads"),
         ("pmf", {"federated": False}, "updates", "without a federation"),
     ):
         model = [{"method": method, "settings": settings, "audit": {"sees": [sees]}}]

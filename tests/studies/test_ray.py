@@ -69,14 +69,11 @@ class Deadly(RayExecutor):
         super().__init__("local", 2)
         self.deaths = deaths
 
-    def _dispatch(self):
-        before = set(self._busy)
-        super()._dispatch()
-        for reference in set(self._busy) - before:
-            if self.deaths:
-                self.deaths -= 1
-                worker, run = self._busy.pop(reference)
-                self._busy[worker.__ray_call__.remote(die)] = worker, run
+    def _begin(self, worker, run):
+        if not self.deaths:
+            return super()._begin(worker, run)
+        self.deaths -= 1
+        return worker.__ray_call__.remote(die)
 
 
 def die(_):

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank.data.datasets import KNOWN, find, how_to_get
 from federank.data.interactions import Interactions, filtered
@@ -30,7 +30,7 @@ from federank.data.splits import FOLDS, Division, Split, divide
 from federank.errors import BadSplit, DataError, SettingError
 from federank.methods.registry import recommender_class
 from federank.studies.report_spec import asks_for_traffic, wanted_extras
-from federank.studies.results import FORMAT, Part, RunRecord
+from federank.studies.results import FORMAT, Part, Planned, RunRecord
 from federank.studies.spec import (
     POISON_KEYS,
     Audit,
@@ -43,7 +43,6 @@ from federank.studies.spec import (
     epochs_setting,
     refuse_impossible_audit,
     setting_names,
-    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -156,42 +155,23 @@ def within_chance(best: float, value: float, trials: int) -> bool:
     return best - value <= 2 * math.sqrt(best / trials)
 
 
-Task = Literal["choose", "test"]
-
-
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(Planned):
     """One training and what it is judged by: all that a worker needs to know."""
 
-    id: str = ""
-    group: str
-    task: Task
     data: DataSet
     fingerprint: str
-    fold: int | None
     method: str
-    settings: dict[str, Any]
-    """What the study says, with swept and chosen values; the seed is apart."""
-    swept: dict[str, Any]
-    chosen: dict[str, Any]
     seed: int
-    epochs: int | None
-    """The budget, of a method that learns in epochs."""
+    part: Part
     epoch: int | None = None
     """The epoch to stop at; None to go through the budget."""
-    part: Part
-    metric: str | None
     lower_is_better: bool
-    patience: int | None = None
     best_epoch: bool = False
-    chosen_on: Part | None = None
-    at: tuple[int, ...]
     metrics: tuple[str, ...] | None
     curve: bool = False
     extras: tuple[str, ...] = ()
     audit: Audit | None = None
-    repeats_left_out: int = 0
-    """Rows of the source that repeated a pair: no part of the id, because the content says what was kept."""
     poison: tuple[PoisonSettings, ...] = ()
     over: Over = "all"
     """Whom means are taken over in a test: everyone, or those who got a list."""
@@ -203,7 +183,7 @@ class Run:
         name = epochs_setting(self.method)
         stop = {} if name is None else {name: self.epochs if self.epoch is None else self.epoch}
         seed = {"seed": self.seed} if "seed" in setting_names(self.method) else {}
-        return self.settings | stop | seed
+        return {**self.settings, **stop, **seed}
 
 
 class Rung(NamedTuple):
@@ -281,7 +261,9 @@ def plan_study(study: Study) -> Plan:
 def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[Case]:
     fold = number if data.split.way == FOLDS else None
     choose = study.choosing(data, model)
-    grid = _tried(crossed(model.grid), choose.trials)
+    grid = crossed(model.grid)
+    if choose.trials is not None and len(grid) > choose.trials:  # always the same ones
+        grid = [grid[number] for number in sorted(Random(0).sample(range(len(grid)), choose.trials))]
     learns_in_epochs = epochs_setting(model.method) is not None
     has_choice = len(grid) > 1 or model.best or (learns_in_epochs and choose.best_epoch)
     if has_choice:
@@ -302,46 +284,32 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
             study=study,
         )
         if has_choice:
-            candidates = tuple(tuple(_choosing(case, values, seed) for seed in choosing_seeds) for values in grid)
-            case = replace(case, candidates=candidates)
+
+            def runs(epochs: int | None = None, case: Case = case) -> tuple[tuple[Run, ...], ...]:
+                return tuple(tuple(_choosing(case, values, seed, epochs) for seed in choosing_seeds) for values in grid)
+
+            case = replace(case, candidates=runs())
             if choose.search == "halving" and learns_in_epochs and choose.best_epoch:
-                case = replace(case, rungs=_rungs(case, grid, choosing_seeds))
+                steps = rungs(len(grid), case.candidates[0][0].epochs or 1)
+                case = replace(case, rungs=tuple(Rung(runs(epochs), keep) for epochs, keep in steps))
         else:
             run_that_tests(case, case.fixed, None, case.seeds[0])  # refuses impossible settings before anything is run
         cases.append(case)
     return cases
 
 
-def _tried(grid: list[dict[str, Any]], trials: int | None) -> list[dict[str, Any]]:
-    """The combinations that are tried: all, or as many as there are trials, always the same ones."""
-    if trials is None or len(grid) <= trials:
-        return grid
-    return [grid[number] for number in sorted(Random(0).sample(range(len(grid)), trials))]
-
-
-def _rungs(case: Case, grid: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> tuple[Rung, ...]:
-    budget = case.candidates[0][0].epochs or 1
-    return tuple(
-        Rung(tuple(tuple(_choosing(case, values, seed, epochs) for seed in seeds) for values in grid), keep)
-        for epochs, keep in rungs(len(grid), budget)
-    )
-
-
 def _choosing(case: Case, values: Mapping[str, Any], seed: int, epochs: int | None = None) -> Run:
-    name = epochs_setting(case.model.method)
-    fewer = {} if epochs is None or name is None else {name: epochs}
-    budgeted = settings_of(case.model, values=case.along | case.swept | dict(values) | fewer, budget=case.choose.epochs)
     return _run(
         case,
+        values,
+        epochs,
         task="choose",
-        settings=budgeted,
-        chosen=dict(values),
         seed=seed,
         part=case.choose.part,
         metric=case.choose.metric,
         patience=case.choose.patience if case.choose.best_epoch else None,
         best_epoch=case.choose.best_epoch,
-        at=_cut(case.choose.metric),
+        at=(int(case.choose.metric.partition("@")[2] or 10),),
     )
 
 
@@ -350,9 +318,8 @@ def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, see
     first = seed == case.seeds[0] and case.fold in (None, 1)
     return _run(
         case,
+        chosen,
         task="test",
-        settings=settings_of(case.model, values=case.along | case.swept | dict(chosen), budget=case.choose.epochs),
-        chosen=dict(chosen),
         seed=seed,
         epoch=epoch,
         part="test",
@@ -368,9 +335,13 @@ def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, see
     )
 
 
-def _run(case: Case, *, settings: dict[str, Any], **values: Any) -> Run:
+def _run(case: Case, chosen: Mapping[str, Any], epochs: int | None = None, **values: Any) -> Run:
+    """A run with these chosen values, and with fewer epochs than its budget where they are given."""
     method = case.model.method
     name = epochs_setting(method)
+    budget = {} if name is None or case.choose.epochs is None else {name: case.choose.epochs}
+    fewer = {} if name is None or epochs is None else {name: epochs}
+    settings = {**budget, **case.model.settings, **case.along, **case.swept, **chosen, **fewer}
     record = recommender_class(method)(**settings).settings
     refuse_impossible_audit(case.model.audit, case.model.group, record)
     run = Run(
@@ -382,6 +353,7 @@ def _run(case: Case, *, settings: dict[str, Any], **values: Any) -> Run:
         method=method,
         settings={key: value for key, value in settings.items() if key != name},
         swept=case.swept,
+        chosen=dict(chosen),
         epochs=None if name is None else getattr(record, name),
         lower_is_better=case.choose.lower_is_better,
         metrics=case.study.metrics,
@@ -420,11 +392,6 @@ def _poison_identity(poison: Sequence[PoisonSettings]) -> dict[str, Any]:
     content = {name: getattr(first, name) for name in POISON_KEYS if name != "shares"}
     content = {name: value for name, value in content.items() if name not in usual or value != usual[name]}
     return content | {"shares": [settings.share for settings in poison]}
-
-
-def _cut(metric: str) -> tuple[int, ...]:
-    _, _, length = metric.partition("@")
-    return (int(length) if length else 10,)
 
 
 def case_seconds(case: Case, known: Sequence[RunRecord]) -> float | None:

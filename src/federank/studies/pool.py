@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
@@ -39,15 +39,12 @@ from federank.simulation.cluster import (
 from federank.studies.plan import Run, Source, provide, source_of
 from federank.studies.task import Finished, execute, failed
 
-# What every executor does with its workers: runs wait for one that is idle, and get another where theirs is lost.
-
-
 Worker = TypeVar("Worker")
 Key = TypeVar("Key")
 
 
 class Executor(ABC, Generic[Worker, Key]):
-    """Where runs are carried out: its workers, idle or busy, and the runs that wait for one."""
+    """Where runs are carried out, by workers that are idle or busy; a run whose worker is lost gets another one."""
 
     slots: int
     """How many runs can be carried out at a time."""
@@ -57,13 +54,12 @@ class Executor(ABC, Generic[Worker, Key]):
     def __init__(self) -> None:
         self._idle: list[Worker] = []
         self._busy: dict[Key, tuple[Worker, Run]] = {}
-        self._waiting: deque[Run] = deque()
-        self._losses: dict[str, int] = {}
+        self._losses: Counter[str] = Counter()
 
     def submit(self, run: Run) -> None:
-        """Give out a run, at once or when a worker is free."""
-        self._waiting.append(run)
-        self._dispatch()
+        """Give a run to an idle worker, or to a new one; at most `slots` runs are given out at a time."""
+        worker = self._idle.pop() if self._idle else self._started()
+        self._busy[self._begin(worker, run)] = (worker, run)
 
     @abstractmethod
     def next(self, timeout: float | None) -> Finished | None:
@@ -87,25 +83,15 @@ class Executor(ABC, Generic[Worker, Key]):
     def _begin(self, worker: Worker, run: Run) -> Key:
         """Have a worker carry a run out; what its answer will be known by."""
 
-    def _dispatch(self) -> None:
-        while self._waiting and len(self._busy) < self.slots:
-            worker = self._idle.pop() if self._idle else self._started()
-            run = self._waiting.popleft()
-            self._busy[self._begin(worker, run)] = (worker, run)
-
-    def _freed(self, worker: Worker) -> None:
-        """This worker has answered and can have the next run."""
-        self._idle.append(worker)
-        self._dispatch()
-
-    def _retried(self, run: Run) -> bool:
-        """Whether a run whose worker was lost is given out once more; else it has failed for good."""
-        self._losses[run.id] = self._losses.get(run.id, 0) + 1
-        again = self._losses[run.id] < self.attempts
-        if again:
-            self._waiting.appendleft(run)
-        self._dispatch()
-        return again
+    def _retried(self, run: Run, loss: str) -> Finished | None:
+        """Give out again a run whose worker was lost; None unless it has failed for good."""
+        self._losses[run.id] += 1
+        if self._losses[run.id] < self.attempts:
+            self.submit(run)
+            return None
+        advice = "Perhaps there was not enough memory for it; try fewer workers."
+        reason = f"Its worker was lost {self.attempts} times, the last time so: {loss} {advice}"
+        return failed(run, reason, transient=True)
 
     def _everyone(self) -> list[Worker]:
         return [*self._idle, *(worker for worker, _ in self._busy.values())]
@@ -156,12 +142,11 @@ class Pool(Executor[_Worker, int]):
             record, users = worker.pipe.recv()
         except (EOFError, OSError):
             return self._lost(worker, run)
-        self._freed(worker)
+        self._idle.append(worker)
         return Finished(run, record, users)
 
     def close(self) -> None:
         """End all workers."""
-        self._waiting.clear()
         workers = self._everyone()
         for worker in workers:
             worker.pipe.close()
@@ -175,7 +160,14 @@ class Pool(Executor[_Worker, int]):
         self._idle, self._busy = [], {}
 
     def _started(self) -> _Worker:
-        return _started()
+        # A fresh interpreter, so that nothing of this process comes along but its environment.
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs,), daemon=True)
+        with _environment(ONE_THREAD):
+            process.start()
+        theirs.close()
+        return _Worker(process, ours)
 
     def _begin(self, worker: _Worker, run: Run) -> int:
         with suppress(OSError):  # it died while it was idle: `next` finds its pipe closed
@@ -188,32 +180,9 @@ class Pool(Executor[_Worker, int]):
         worker.process.join()
         code = worker.process.exitcode or 0
         worker.process.close()
-        how = f"was ended by signal {-code} ({_signal_name(-code)})" if code < 0 else f"ended with code {code}"
-        if self._retried(run):
-            return None
-        return failed(
-            run,
-            f"Its worker {how}, {self.attempts} times; perhaps there was not enough memory for it. Try fewer workers.",
-            transient=True,
-        )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "unknown"
-
-
-def _started() -> _Worker:
-    """A new worker; a fresh interpreter, so that nothing of this process comes along but its environment."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs,), daemon=True)
-    with _environment(ONE_THREAD):
-        process.start()
-    theirs.close()
-    return _Worker(process, ours)
+        names = {number.value: number.name for number in signal.Signals}
+        how = f"it was ended by signal {-code} ({names.get(-code, 'unknown')})" if code < 0 else f"it ended with {code}"
+        return self._retried(run, f"{how}.")
 
 
 @contextmanager
@@ -232,7 +201,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 
 def _work(pipe: Connection) -> None:
-    """What a worker does: take a run, carry it out, answer, until no one asks any more."""
+    """What a worker does: take a run, carry it out, answer, until the parent closes the pipe or ends."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     try:
@@ -253,13 +222,9 @@ def _end_with_parent() -> None:
 
 # Runs on a Ray cluster: another executor, with the same results bit for bit as worker processes here.
 #
-# A worker is a Ray actor with one core, and carries out one run at a time with one thread, as a worker of `pool.py`
-# does. The data is read and divided once, by anyone who starts the study, and put into Ray's store: it travels once to
-# each machine, where all workers see the same copy, and no machine needs the files.
-#
-# A worker that dies, alone or with its machine, is replaced and its run given out again, three times in all. A cluster
-# that goes away ends the study with a sentence; what is finished is in the results folder, and the same command goes
-# on.
+# A worker is a Ray actor with one core and one thread. The data is read and divided once, where the study is started,
+# and put into Ray's store: it travels once to each machine, and no machine needs the files. A cluster that goes away
+# ends the study with an error; finished runs are in the results folder, and the same command goes on.
 
 
 _STORE_BYTES = 512 * 2**20
@@ -327,14 +292,15 @@ class RayExecutor(Executor[Any, Any]):
 
     def close(self) -> None:
         """End all workers, and the cluster where it was started here."""
-        self._waiting.clear()
         for worker in self._everyone():
             self._ray.kill(worker)
         self._idle, self._busy, self._sources = [], {}, {}
         self._connection.close()
 
     def _begin(self, worker: Any, run: Run) -> Any:
-        return worker.execute.remote(run, self._shipped(run))
+        if run.data.key not in self._sources:  # put into Ray's store with the first run that needs it
+            self._sources[run.data.key] = self._ray.put(source_of(run.data))
+        return worker.execute.remote(run, self._sources[run.data.key])
 
     def _started(self) -> Any:
         where = {
@@ -346,33 +312,17 @@ class RayExecutor(Executor[Any, Any]):
         }
         return self._ray.remote(RayWorker).options(**where).remote()
 
-    def _shipped(self, run: Run) -> Any:
-        """A reference to the run's data; put into Ray's store with the first run that needs it."""
-        if run.data.key not in self._sources:
-            self._sources[run.data.key] = self._ray.put(source_of(run.data))
-        return self._sources[run.data.key]
-
     def _answer(self, reference: Any) -> Finished | None:
         worker, run = self._busy.pop(reference)
         try:
             finished: Finished = self._ray.get(reference)
         except losses(self._ray) as loss:
-            return self._given_out_again(worker, run, loss)
-        self._freed(worker)
+            self._ray.kill(worker)
+            self._lost += 1
+            return self._retried(run, first_line(loss))
+        self._idle.append(worker)
         _refuse_other_versions(finished)
         return finished
-
-    def _given_out_again(self, worker: Any, run: Run, loss: Exception) -> Finished | None:
-        self._ray.kill(worker)
-        self._lost += 1
-        if self._retried(run):
-            return None
-        return failed(
-            run,
-            f"Its worker was lost {self.attempts} times, the last time so: {first_line(loss)} Perhaps there was not "
-            "enough memory for it; try fewer workers.",
-            transient=True,
-        )
 
 
 def _refuse_other_versions(finished: Finished) -> None:

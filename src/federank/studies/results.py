@@ -66,16 +66,14 @@ class Traffic(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRecord:
-    """One run: what it was, what came of it, and what it took."""
+class Planned:
+    """What is known of a run before it is carried out (plan.py), and kept with its results."""
 
-    id: str
+    id: str = ""
     group: str = ""
     """The label of its row."""
-    data: str = ""
-    model: str = ""
-    """The name of the method."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the study says, with swept and chosen values; the seed is apart."""
     swept: Mapping[str, Any] = field(default_factory=dict)
     chosen: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
@@ -85,21 +83,31 @@ class RunRecord:
     """What it was judged by."""
     metric: str | None = None
     """What it was chosen by, or chooses by."""
-    epoch: int | None = None
     epochs: int | None = None
+    """The budget, of a method that learns in epochs."""
     patience: int | None = None
     at: Sequence[int] = ()
+    chosen_on: Part | None = None
+    repeats_left_out: int = 0
+    """Rows of the data's source that repeated a (user, item) pair and were left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord(Planned):
+    """One run: what it was, what came of it, and what it took."""
+
+    data: str = ""
+    model: str = ""
+    """The name of the method."""
+    epoch: int | None = None
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     curve: Sequence[Point] = ()
-    chosen_on: Part | None = None
     seconds: float | None = None
     cpu_seconds: float | None = None
     memory_mb: float | None = None
     bytes: Traffic | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     data_fingerprint: str | None = None
-    repeats_left_out: int = 0
-    """Rows of the data's source that repeated a (user, item) pair and were left out."""
     status: Literal["done", "failed"] = "done"
     reason: str | None = None
     """Why it failed."""

@@ -13,7 +13,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +96,7 @@ Runs = tuple[Run, ...]
 class Choice(NamedTuple):
     """What was chosen for a case, and the value it was chosen by."""
 
-    values: dict[str, Any]
+    values: Mapping[str, Any]
     epoch: int | None
     value: float
     """The metric there, negative where lower is better: a greater value is a better one."""
@@ -120,6 +120,8 @@ class SearchState(NamedTuple):
 def search_state(case: Case, record_of: Callable[[Run], RunRecord | None]) -> SearchState:
     """The runs that choosing has needed and needs next; `line_of` answers None for one that is not finished."""
     needed: list[Run] = []
+    # How many places of lists a value is a mean over.
+    trials = source_of(case.data).users * int(case.choose.metric.partition("@")[2] or 1)
     ranking, keep = list(range(len(case.candidates))), len(case.candidates)
     for stage, goes_on in [*case.rungs, (case.candidates, 0)]:
         numbers = _candidates_of(stage, ranking, keep, record_of)
@@ -132,15 +134,9 @@ def search_state(case: Case, record_of: Callable[[Run], RunRecord | None]) -> Se
             return SearchState(needed, [stage[number] for number in numbers])
         values = {number: _best_point(each, case)[1] for number, each in done.items()}
         ranking = sorted(values, key=lambda number: (-values[number], number))
-        near = sum(within_chance(values[ranking[0]], value, _trials(case)) for value in values.values())
+        near = sum(within_chance(values[ranking[0]], value, trials) for value in values.values())
         keep = max(goes_on, near)
     raise AssertionError("the last stage is the candidates' own")
-
-
-def _trials(case: Case) -> int:
-    """How many places of lists a value is a mean over."""
-    length = case.choose.metric.partition("@")[2]
-    return source_of(case.data).users * int(length or 1)
 
 
 def _candidates_of(
@@ -204,29 +200,32 @@ def _mean(values: Sequence[float]) -> float:
 # Labels: which runs a study consists of, and what each is called in it.
 
 
-def labels_of(
-    plan: Plan,
-    choosing: Mapping[int, Sequence[Run]],
-    choices: Mapping[int, Choice | NoChoice],
-    tests: Mapping[int, Sequence[Run]],
-) -> list[Label]:
-    """Every run that is known so far with its label, in the order of the study; all but the plan by case.
+@dataclass
+class CaseProgress:
+    """How far a case has come: its runs that choose, what was chosen, and its test runs, as far as they are known."""
+
+    case: Case
+    choosing: list[Run] = field(default_factory=list)
+    choice: Choice | NoChoice | None = None
+    tests: list[Run] = field(default_factory=list)
+
+
+def labels_of(cases: Sequence[CaseProgress]) -> list[Label]:
+    """Every run that is known so far with its label, in the order of the study.
 
     The best of a sweep that asks for it comes once all of its points have been chosen for.
     """
-    numbers = range(len(plan.cases))
-    labels = [_label(run) for number in numbers for run in (*choosing.get(number, ()), *tests.get(number, ()))]
-    sweeps: dict[tuple[Any, ...], list[int]] = {}
-    for number, case in enumerate(plan.cases):
-        if case.model.best:
-            sweeps.setdefault(case.row, []).append(number)
+    labels = [_label(run) for one in cases for run in (*one.choosing, *one.tests)]
+    sweeps: dict[tuple[Any, ...], dict[int, CaseProgress]] = {}
+    for number, one in enumerate(cases):
+        if one.case.model.best:
+            sweeps.setdefault(one.case.row, {})[number] = one
     for sweep in sweeps.values():
-        made = {number: choice for number in sweep if isinstance(choice := choices.get(number), Choice)}
-        if made and all(number in choices for number in sweep):
-            best = best_of_sweep(made)
-            case = plan.cases[best]
-            group = f"{case.model.group}, best {' and '.join(case.swept)}"
-            labels += [_label(run)._replace(group=group, best=True) for run in tests[best]]
+        made = {number: one.choice for number, one in sweep.items() if isinstance(one.choice, Choice)}
+        if made and all(one.choice is not None for one in sweep.values()):
+            best = cases[best_of_sweep(made)]
+            group = f"{best.case.model.group}, best {' and '.join(best.case.swept)}"
+            labels += [_label(run)._replace(group=group, best=True) for run in best.tests]
     return labels
 
 
@@ -281,9 +280,7 @@ class StudyRun:
 
     def __init__(self, plan: Plan, results: Results, executor: Executor[Any, Any], observer: Bar) -> None:
         self.plan, self.results, self.executor, self.observer = plan, results, executor, observer
-        self.choosing: dict[int, list[Run]] = {}
-        self.choices: dict[int, Choice | NoChoice] = {}
-        self.tests: dict[int, list[Run]] = {}
+        self.cases = [CaseProgress(case) for case in plan.cases]
         self.queue: deque[Run] = deque()
         self.claimed_elsewhere: deque[Run] = deque()
         self.claims: dict[str, Lock] = {}
@@ -293,10 +290,10 @@ class StudyRun:
     def execute(self) -> None:
         """Go on until every run of the plan is finished."""
         self.results.refresh()
-        for number in range(len(self.plan.cases)):
-            self._search(number, first=False)
+        for one in self.cases:
+            self._search(one, first=False)
         self._advance()
-        if not self.choices:  # what is planned is known before anything is finished
+        if not any(one.choice for one in self.cases):  # what is planned is known before anything is finished
             self._keep_current(self.plan.count)
         self.observer.begin(self.plan, len(self.finished))
         try:
@@ -332,12 +329,11 @@ class StudyRun:
         else:
             self.queue.append(run)
 
-    def _search(self, number: int, *, first: bool) -> SearchState:
+    def _search(self, one: CaseProgress, *, first: bool) -> SearchState:
         """How far a case's choosing has come; what it needs next joins the queue."""
-        case = self.plan.cases[number]
         while True:
-            now = search_state(case, self._finished_record)
-            self.choosing[number] = now.runs
+            now = search_state(one.case, self._finished_record)
+            one.choosing = now.runs
             fresh = [run for run in now.runs if run.id not in self.queued]
             for run in reversed(fresh) if first else fresh:
                 self._enqueue(run, first=first)
@@ -348,23 +344,23 @@ class StudyRun:
         return self.results.record(run.id) if run.id in self.finished else None
 
     def _keep_current(self, count: int | None = None) -> None:
-        labels = labels_of(self.plan, self.choosing, self.choices, self.tests)
+        labels = labels_of(self.cases)
         self.results.keep_current(labels, len({label.id for label in labels}) if count is None else count)
 
     def _advance(self) -> None:
         """Choose for the cases whose choosing runs are finished, and line up their tests."""
-        open_cases = [number for number in range(len(self.plan.cases)) if number not in self.choices]
-        ready = [number for number in open_cases if self._search(number, first=True).last is not None]
-        for number in ready:
-            case = self.plan.cases[number]
-            choice = choose(case, self._finished_record) if case.candidates else Choice(case.fixed, None, 0.0)
-            self.choices[number], self.tests[number] = choice, _tests(case, choice, self.choosing[number])
+        open_cases = [one for one in self.cases if one.choice is None]
+        ready = [one for one in open_cases if self._search(one, first=True).last is not None]
+        for one in ready:
+            case = one.case
+            one.choice = choose(case, self._finished_record) if case.candidates else Choice(case.fixed, None, 0.0)
+            one.tests = _tests(case, one.choice, one.choosing)
         # Tests go before other rows' choosing, so that rows get done one by one; the last row first, so that in the end
         # they are in the study's order.
-        for number in reversed(ready):
-            for run in reversed(self.tests[number]):
-                if isinstance(choice := self.choices[number], NoChoice):
-                    self._record_failure(run, choice.reason)
+        for one in reversed(ready):
+            for run in reversed(one.tests):
+                if isinstance(one.choice, NoChoice):
+                    self._record_failure(run, one.choice.reason)
                 else:
                     self._enqueue(run, first=True)
         if ready:

@@ -149,13 +149,6 @@ class Study:
         return Choose(**(content | {"seeds": tuple(content.get("seeds", model.seeds[:1]))}))
 
 
-def settings_of(model: ModelEntry, *, values: Mapping[str, Any], budget: int | None) -> dict[str, Any]:
-    """A model's settings with the values of a grid or a sweep, and the budget where its own settings give none."""
-    name = epochs_setting(model.method)
-    start = {} if name is None or budget is None else {name: budget}
-    return start | model.settings | dict(values)
-
-
 def setting_names(method: str) -> tuple[str, ...]:
     """The settings that a method has."""
     return keys_of(recommender_class(method).settings_type)

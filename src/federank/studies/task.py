@@ -37,7 +37,7 @@ from federank.methods.registry import recommender_class
 from federank.simulation.options import TrainingOptions
 from federank.studies.plan import Run, part_of, source_of
 from federank.studies.report_spec import EXTRAS, OF_RATINGS
-from federank.studies.results import Point, RunRecord, Traffic
+from federank.studies.results import Planned, Point, RunRecord, Traffic
 from federank.studies.spec import Audit, epochs_setting
 
 if TYPE_CHECKING:
@@ -344,10 +344,9 @@ def _peak_memory() -> float:
 
 
 def _record(run: Run) -> RunRecord:
-    """What a line has of any run: all that both records have, by name."""
-    alike = {part.name for part in fields(Run)} & {part.name for part in fields(RunRecord)}
+    """What a line has of any run."""
     return RunRecord(
-        **{name: getattr(run, name) for name in alike - {"data", "epoch", "metrics", "curve"}},
+        **{part.name: getattr(run, part.name) for part in fields(Planned)},
         data=run.data.name,
         model=run.method,
         versions=dict(_versions()),
