@@ -299,8 +299,6 @@ class Leader:
         self._stopping.set()
         self._woken.set()
         self._thread.join(LONGEST_STOP)  # what waits for the helper has changed nothing; the next leader goes on
-        if self._line is not None:
-            self._line.close()
 
     def wake(self) -> None:
         """Something was stored: look at once."""
@@ -362,6 +360,8 @@ class Leader:
             self._stopping.wait(min(FIRST_WAIT * 2 ** min(self._faults, 10), LONGEST_WAIT))
         self._lock.release()
         self._database.release()
+        if self._line is not None:
+            self._line.close()  # by the thread that uses it: closed during a request it would connect again
 
     def _is_news(self, fault: Exception) -> bool:
         """Whether a fault is another one than the last; the more there are in a row, the longer is the pause."""
