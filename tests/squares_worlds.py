@@ -5,7 +5,7 @@ import numpy as np
 from federank.data.interactions import Interactions
 from federank.federation.method import Client
 from federank.methods.frugal.reference import method_of, model_of
-from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.simulation import FrugalFederation
 from federank.privacy.population import AS_HISTORIES_ARE, Choices, shared_profiles_of_all
 from tests.worlds import random_world
@@ -18,7 +18,7 @@ def some_people(seed=2):
 
 def squares_federation(data, policies=None, allowed=None, trace=None, **settings):
     """A federation of these people before its first round; everyone may have a policy of their own."""
-    settings = ImplicitSettings(**({"factors": 5, "min_support": 1} | settings))
+    settings = FrugalSettings(**({"factors": 5, "min_support": 1} | settings))
     shared_profile = AS_HISTORIES_ARE
     if policies:
         shared_profile = shared_profiles_of_all(Choices.of_users(policies), settings.seed, data.profiles, data.n_items)

@@ -52,8 +52,6 @@ def test_a_flag_that_a_method_has_no_use_for_is_no_flag_of_it(words, visits, tmp
     [
         ("frugal", ("--learning-rate", 0.3), ()),
         ("frugal", ("--beta1", 0.9), ()),
-        ("frugal", ("--triples", "3x profile"), ()),
-        ("frugal", ("--damping", 1), ("--loss", "pairs")),
         ("frugal", ("--delta", 1e-6), ()),
         ("frugal", ("--shrinkage", 0.8), ("--regulariser", 2)),
         ("fpl", ("--beta2", 0.999), ()),
@@ -76,7 +74,6 @@ def test_a_setting_without_effect_is_refused(method, flag, beside, visits, tmp_p
     "words",
     [
         ("frugal", "--learning-rate", 0.3, "--server", "adam", "--min-support", 1),
-        ("frugal", "--learning-rate", 0.3, "--loss", "pairs"),
         ("pmf", "--rho", 1, "--filling", "hybrid", "--t-local", 2),
         ("pmf", "--filling", "none"),
     ],

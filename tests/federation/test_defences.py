@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.worlds import model_of
 
+from federank._numerics.topn import gram_matrix
 from federank.data.interactions import Interactions
 from federank.federation.defences import LEAST_ITEMS, NO_DEFENCES, Defences, Rows, defend
 from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
-from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank.methods.frugal.objective import Objective, residuals, solve_user
 from federank.methods.frugal.protocol import FrugalUpdate
-from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import SLACK, why_implausible_frugal
 
 ITEMS = 300

@@ -22,7 +22,7 @@ from federank.methods.frugal.private_server import (
     with_both_noises,
 )
 from federank.methods.frugal.protocol import make_frugal_broadcast
-from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import encode_frugal_broadcast
 from federank.privacy.accountant import mu_for
 from federank.privacy.ledger import Ledger
@@ -138,7 +138,7 @@ def draws():
 def frugal_broadcast():
     """Item vectors as bytes with a scale per row."""
     recipe = frugal_recipe(
-        ImplicitSettings(min_support=1, factors=FACTORS, seed=SEED, encoding="int8"), np.array([10]), ITEMS
+        FrugalSettings(min_support=1, factors=FACTORS, seed=SEED, encoding="int8"), np.array([10]), ITEMS
     )
     model = model_of("frugal")
     body = encode_frugal_broadcast(

@@ -6,6 +6,7 @@ from functools import cache, partial
 import numpy as np
 
 import federank as fr
+from federank.methods.fpl.settings import PRESETS
 
 
 @cache
@@ -43,6 +44,7 @@ FPL = {
     "fixed-subset": PARALLEL | MEAN | {"sharing": "fixed-subset"},
     "randomized-response": PARALLEL | MEAN | {"sharing": "randomized-response", "item_epsilon": 1.0},
     "clipped, with noise": PARALLEL | ONE | {"clip": 0.5, "noise": 0.5, "noise_on": "all-rows"},
+    "few uploads": PRESETS["few"] | {"epochs": 6},
     "adam, online, dropout": STOCHASTIC | MEAN | {"server": "adam", "online": 0.7, "dropout": 0.2, "item_pull": 0.1},
 }
 
@@ -116,13 +118,6 @@ def frugal(settings):
     return _least_squares(fr.Frugal(**SQUARES | settings).fit(city()))
 
 
-def frugal_pairs():
-    """Frugal with the pairwise loss."""
-    shared = {name: SQUARES[name] for name in ("factors", "messages", "initial_scale", "sharing", "pi", "seed")}
-    settings = {"loss": "pairs", "triples": "3x profile", "item_pull": 20.0, "learning_rate": 0.05, "cohorts": 2}
-    return _pairwise(fr.Frugal(**shared | settings).fit(city()))
-
-
 def fcf(settings):
     """FCF's scores."""
     return _least_squares(fr.FCF(**FCF | settings).fit(city()))
@@ -182,7 +177,6 @@ def rating_model(kind, settings):
 ENTRIES = (
     {f"FPL: {name}": partial(fpl, settings) for name, settings in FPL.items()}
     | {f"Frugal: {name}": partial(frugal, settings) for name, settings in FRUGAL.items()}
-    | {"Frugal: pairwise loss": frugal_pairs}
     | {"FCF": partial(fcf, {}), "FCF: unobserved weight 0": partial(fcf, {"unobserved_weight": 0.0})}
     | {f"PMF: {name}": partial(rating_model, "PMF", settings) for name, settings in FEDREC.items()}
     | {f"PMF, batch: {name}": partial(rating_model, "PMF", BATCH | settings) for name, settings in FEDREC.items()}

@@ -68,5 +68,4 @@ def test_progress_is_reported_to_the_caller(tmp_path):
 def test_frugal_refuses_steps_of_adam_where_the_server_solves(setting):
     with pytest.raises(SettingError, match=next(iter(setting))):
         fr.Frugal(**setting)
-    assert fr.Frugal(server="adam", **setting).settings.takes_steps
-    assert fr.Frugal(loss="pairs", **setting).settings.takes_steps
+    assert fr.Frugal(server="adam", **setting).settings.step == "adam"

@@ -299,7 +299,7 @@ def preset_option(method: str) -> list[click.Parameter]:
         return []
     from federank.methods.fpl.settings import PRESETS
 
-    return [click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name.")]
+    return [click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A configuration by name.")]
 
 
 def taken_preset(values: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ import pytest
 from tests.worlds import random_world
 
 import federank as fr
+from federank._numerics.topn import gram_matrix
 from federank.methods.baselines.ials import new_workspace, solve_rows
-from federank.methods.frugal.objective import Objective, gram_matrix, solve_user
+from federank.methods.frugal.objective import Objective, solve_user
 
 
 @pytest.mark.parametrize("factors", [1, 3, 8, 17])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.worlds import federation, two_tastes
 
+import federank as fr
 from federank.errors import SettingError
 from federank.methods.fpl.settings import PRESETS, FedeRankSettings, FPLSettings, recipe_for
 
@@ -22,6 +23,13 @@ def test_presets_are_the_papers_configurations(preset, clients, triples, rounds)
     recipe = worked_out(**PRESETS[preset])
     assert (recipe.clients_per_round, recipe.rounds_per_epoch) == (clients, rounds)
     assert recipe.triples.tolist() == [triples] * 4
+
+
+def test_with_few_uploads_every_client_sends_one_per_epoch_and_learns_its_taste():
+    data = two_tastes()
+    model = fr.FPL(**PRESETS["few"] | {"factors": 4}).fit(data)
+    assert model.communication()["uploads"] == 30 * data.n_users
+    assert all(int(found.item) % 2 == user % 2 for user in range(20) for found in model.recommend(user, 4))
 
 
 @pytest.mark.parametrize("triples", [1, "mean"])

@@ -13,7 +13,6 @@ from federank.errors import BadMessage, SettingError
 from federank.federation.rng import HELPER, ROUNDING, SERVER, words, words_wrap_around
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.private_messages import (
     directions_at_home,
     directions_of,
@@ -32,6 +31,7 @@ from federank.methods.frugal.private_server import (
     with_both_noises,
 )
 from federank.methods.frugal.protocol import check_private_update
+from federank.methods.frugal.settings import FrugalSettings
 from federank.methods.frugal.simulation import sum_in_ring
 from federank.privacy.accountant import mu_for
 from federank.privacy.policy import Policy
@@ -208,7 +208,6 @@ def test_an_attack_on_a_canary_stays_below_the_guarantee_and_without_noise_goes_
         ({"epsilon": 4.0, "delta": 0.0}, "delta"),
         ({"sigma": -1.0}, "sigma"),
         ({"epsilon": 4.0, "factors": 1}, "factors"),
-        ({"epsilon": 4.0, "loss": "pairs"}, "loss"),
     ],
 )
 def test_what_does_not_go_with_noise_is_refused_with_a_reason(settings, reason):

@@ -173,7 +173,7 @@ def test_only_downloads_grow(model):
     assert ridge["down_changed"]["bytes"] > without["down_changed"]["bytes"]
 
 
-@pytest.mark.parametrize("beside", [{"epsilon": 4.0}, {"cohorts": 2}, {"alpha": 1.0}, {"loss": "pairs"}])
+@pytest.mark.parametrize("beside", [{"epsilon": 4.0}, {"cohorts": 2}, {"alpha": 1.0}])
 def test_what_it_cannot_be_made_from_is_refused(beside):
     with pytest.raises(SettingError):
         fr.Frugal(item_weights="ridge", **beside)

@@ -11,10 +11,11 @@ from tests.squares_worlds import people_with, some_people, squares_federation, u
 from tests.worlds import random_world, two_tastes
 
 import federank as fr
+from federank._numerics.topn import gram_matrix
 from federank.errors import BadMessage, Diverged, SettingError
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank.methods.frugal.objective import Objective, residuals, solve_user
 from federank.methods.frugal.protocol import (
     LEVELS,
     FrugalUpdate,
@@ -27,7 +28,7 @@ from federank.methods.frugal.protocol import (
 )
 from federank.methods.frugal.reference import FrugalClients
 from federank.methods.frugal.server_update import fold
-from federank.methods.frugal.settings import ImplicitSettings, factors_for
+from federank.methods.frugal.settings import FrugalSettings, factors_for
 
 PEOPLE = some_people()
 FACTORS = 5
@@ -168,8 +169,8 @@ def test_users_who_cannot_be_solved_for_are_reported(engine, alpha):
     ],
 )
 def test_vectors_are_shorter_where_users_or_items_are_few_and_longer_where_items_are_many(people, items, factors):
-    assert factors_for(ImplicitSettings(), people, items) == factors
-    assert factors_for(ImplicitSettings(min_support=1, factors=3), people, items) == 3
+    assert factors_for(FrugalSettings(), people, items) == factors
+    assert factors_for(FrugalSettings(min_support=1, factors=3), people, items) == 3
 
 
 def test_the_sums_are_all_that_a_fold_takes():

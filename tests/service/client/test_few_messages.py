@@ -13,9 +13,8 @@ from tests.squares_worlds import update_of, vector_of
 
 from federank.cli import federank
 from federank.errors import BadAnswer, SettingError
-from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.protocol import rows_of
-from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update, encode_frugal_update
 from federank.privacy.policy import Policy, shared_profile
 from federank.service.client.client import take_part

@@ -22,11 +22,10 @@ from tests.squares_worlds import update_of
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import ModelError, SettingError
-from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import Frugal
 from federank.methods.frugal.protocol import FrugalUpdate, message_norm
 from federank.methods.frugal.server_update import first_shared
-from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.model_versions import first_model

@@ -27,8 +27,7 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.server import Content
 from federank.methods.fpl.method import FPL
-from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.service.operator import recommender_of
 from federank.service.server.bootstrap import FederationSpec, open_store, renew_admin_token

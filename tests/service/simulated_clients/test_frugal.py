@@ -14,8 +14,7 @@ import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.wire import values
-from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
 from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client

@@ -7,7 +7,8 @@ from tests.service.web.browsing import PATIENCE, serving
 from tests.service.web.questions import CLOSE
 from tests.service.web.test_faults import assert_told_once
 
-from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank._numerics.topn import gram_matrix
+from federank.methods.frugal.objective import Objective, residuals, solve_user
 from federank.methods.frugal.protocol import rows_of
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
 

@@ -9,15 +9,16 @@ import pytest
 from tests.service.web.questions import CLOSE
 from tests.squares_worlds import update_of
 
+from federank._numerics.topn import gram_matrix
 from federank.errors import BadMessage
-from federank.methods.frugal.objective import Objective, gram_matrix
+from federank.methods.frugal.objective import Objective
 from federank.methods.frugal.protocol import (
     FrugalUpdate,
     dense,
     make_frugal_broadcast,
     rows_of,
 )
-from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import (
     decode_frugal_broadcast,
     decode_frugal_update,
@@ -39,7 +40,7 @@ SETTINGS = {
 
 
 def recipe_of(**settings):
-    chosen = ImplicitSettings(factors=FACTORS, seed=5, **settings)
+    chosen = FrugalSettings(factors=FACTORS, seed=5, **settings)
     return frugal_recipe(chosen, np.array([len(PROFILE)]), ITEMS)
 
 

@@ -21,11 +21,11 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
 from federank._numerics.compiling import at_once, compiled
 from federank._numerics.rows import inlined
+from federank._numerics.topn import gram_matrix
 from federank.checks import Settings, setting
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import Diverged, SettingError
 from federank.federation.rng import ITEM_FACTORS, normal_rows
-from federank.methods.frugal.objective import gram_matrix
 from federank.methods.recommender import Arrays, Recommender, made_from, put_back, restored_table
 from federank.simulation.options import TrainingOptions
 

@@ -43,6 +43,18 @@ PRESETS: dict[str, dict[str, Any]] = {
     "pfpl": {"clients_per_round": "all", "triples": 1},
     "pfpl+": {"clients_per_round": "all", "triples": "mean"},
     "federank": {"clients_per_round": 1, "order": "as-printed", "mask": "as-printed"},
+    # Our own: few, large uploads. The server decays item vectors; clients that did so too would repeat it.
+    "few": {
+        "clients_per_round": "all",
+        "rounds_per_epoch": 1,
+        "epochs": 30,
+        "triples": "3x profile",
+        "sharing": "fixed-subset",
+        "server": "adam",
+        "item_pull": 20.0,
+        "positive_regulariser": 0.0,
+        "negative_regulariser": 0.0,
+    },
 }
 
 
@@ -60,6 +72,8 @@ class FPLSettings(SharingSettings, FPLRules, Settings):
     or `3x profile`."""
     epochs: int = setting(20, 1)
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
+    rounds_per_epoch: int | None = setting(None, 1, expert=True)
+    """Rounds of an epoch. [default: as many as make one client-server interaction per training interaction]"""
     sharing: Literal["all", "fixed-subset", "randomized-response"] = setting("all", extensible=True)
     """Which positives are sent: each with probability pi, drawn in every round, as published (all); a share pi of them,
     drawn once per lifetime (fixed-subset); or that share with decoys (randomized-response)."""
@@ -234,7 +248,7 @@ def recipe_for(
         shared_profile=shared_profile,
         clip=float(settings.clip or 0.0),
         deviation=float(settings.noise) * float(settings.clip or 0.0) / share,
-        rounds_per_epoch=max(1, int(sizes.sum()) // clients),
+        rounds_per_epoch=settings.rounds_per_epoch or max(1, int(sizes.sum()) // clients),
         online=settings.online,
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector
-from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank._numerics.topn import gram_matrix
+from federank.methods.frugal.objective import Objective, residuals, solve_user
 from federank.methods.frugal.protocol import choose_cohort, who_answers
 from federank.methods.frugal.server_update import private_columns
 from federank.methods.frugal.settings import FrugalRecipe

@@ -16,7 +16,6 @@ from federank._numerics.topn import top_n
 from federank.audit.poisoning import N, PoisonSettings, World, make_world, measured
 from federank.data.interactions import Profiles
 from federank.data.splits import Split
-from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.poisoning import checked_sums, histories_of, solve_all, with_malicious
 from federank.methods.frugal.private_messages import directions_of
 from federank.methods.frugal.private_server import (
@@ -30,7 +29,7 @@ from federank.methods.frugal.private_server import (
 from federank.methods.frugal.protocol import published
 from federank.methods.frugal.server_steps import USUAL_JOINED, USUAL_PRIVATE, USUAL_SPECTRAL
 from federank.methods.frugal.server_update import first_shared, fold, private_columns
-from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe
+from federank.methods.frugal.settings import FrugalRecipe, FrugalSettings, frugal_recipe
 from federank.methods.frugal.simulation import FrugalFederation, sum_in_ring, vectors_at_home
 from federank.secagg.ring import C_INT, centred, in_ring
 

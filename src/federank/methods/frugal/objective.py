@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
-from federank._numerics.compiling import compiled
 from federank.errors import Diverged
 
 _NOTHING = 1e-13
@@ -73,25 +72,3 @@ def residuals(objective: Objective, item_vectors: FloatMatrix, vector: FloatVect
     strengths: FloatVector = -objective.unobserved * scores
     strengths[profile] = objective.liked * (1 - scores[profile])
     return strengths
-
-
-def gram_matrix(vectors: FloatMatrix, weights: FloatVector) -> RealMatrix:
-    """The inner products of all columns, each item with its weight, in double precision: Y'DY."""
-    products = np.zeros((vectors.shape[1], vectors.shape[1]))
-    gram_rows(vectors, weights, 0, len(products), products)
-    return products
-
-
-@compiled
-def gram_rows(vectors: FloatMatrix, weights: FloatVector, first: int, last: int, products: RealMatrix) -> None:
-    """Rows `first` to just before `last` of Y'DY, into `products`, which are zeros; the same bits in any division."""
-    # Not by the matrix product's library: its threads wait for busy cores, and their number may change the last bits.
-    rows, columns = vectors.shape
-    row = np.empty(columns)
-    for number in range(rows):
-        for column in range(columns):
-            row[column] = vectors[number, column]
-        for one in range(first, last):
-            value = weights[number] * row[one]
-            for other in range(columns):
-                products[one, other] += value * row[other]

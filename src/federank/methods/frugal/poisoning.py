@@ -18,11 +18,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from federank._numerics.arrays import FloatMatrix, RealMatrix, RealVector
+from federank._numerics.topn import gram_matrix
 from federank.audit.poisoning import Measured, PoisonSettings, World, measured
 from federank.data.interactions import Profiles
 from federank.federation.defences import Defences, Rows, defend
-from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.objective import gram_matrix
 from federank.methods.frugal.private_messages import Directions, directions_of
 from federank.methods.frugal.protocol import published
 from federank.methods.frugal.server_steps import (
@@ -44,7 +43,7 @@ from federank.methods.frugal.server_update import (
     published_sum,
     ridge_of,
 )
-from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe
+from federank.methods.frugal.settings import FrugalRecipe, FrugalSettings, frugal_recipe
 from federank.methods.frugal.simulation import FrugalFederation, home_vectors, sum_in_ring
 from federank.secagg.proof.parameters import passing_norm
 from federank.secagg.ring import C_INT, centred, in_ring
@@ -267,7 +266,7 @@ def _sums(
 
 def solve_all(recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, has: csr_array) -> RealMatrix:
     """Everyone's own vector, where all confidences are alike: x = (Y'DY + lambda I)^-1 Y'D p."""
-    gram = gram_matrix(np.ascontiguousarray(sent_vectors), shared.weights)
+    gram = gram_matrix(sent_vectors, shared.weights)
     sides = gram + shared.regulariser * np.eye(recipe.factors)
     solved: RealMatrix = np.linalg.solve(sides, (has @ (sent_vectors * shared.weights[:, None])).T.astype(np.float64)).T
     return solved

@@ -34,7 +34,7 @@ from federank.methods.frugal.protocol import covered_items, published
 from federank.methods.frugal.records import FrugalModel, ItemRows, PrivateParts, PrivateState, without_ridge
 from federank.methods.frugal.server_steps import CALM_ROUNDS, USUAL_JOINED, USUAL_PRIVATE
 from federank.methods.frugal.server_update import FEWEST_ITEMS, HALF, placed
-from federank.methods.frugal.settings import FrugalRules, ImplicitSettings, Step, shrinkage_for
+from federank.methods.frugal.settings import FrugalRules, FrugalSettings, Step, shrinkage_for
 from federank.secagg.ring import PRIVATE
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def private_form(method: Frugal, guarantee: Guarantee, clients: int) -> Any:
     """The private form of these settings, for rounds of this many clients."""
     rules: Mapping[str, Any] = {name: getattr(method, name) for name in FrugalRules.__dataclass_fields__}
     kept = dict.fromkeys(("activity", "popularity", "clip"))
-    settings = ImplicitSettings(**{**rules, **(kept if method.step == "private" else {})}, **guarantee._asdict())
+    settings = FrugalSettings(**{**rules, **(kept if method.step == "private" else {})}, **guarantee._asdict())
     plan = planned(settings.mu, method.messages, clients, method.n_items, method.factors)
     bound = USUAL_JOINED if plan.joined else USUAL_PRIVATE
     own = {"factors": plan.factors, "activity": 0.0, "shrinkage": shrinkage_for(settings)}

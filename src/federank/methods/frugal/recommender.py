@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +11,19 @@ from numpy.typing import NDArray
 from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.data.interactions import Interactions, Profiles
-from federank.errors import BadMessage, ModelError, SettingError
+from federank.errors import BadMessage, ModelError
 from federank.federation import wire
 from federank.federation.method import FederatedMethod
-from federank.methods.fpl.recommender import FederatedPairs
-from federank.methods.fpl.settings import FPLSettings, Recipe, participations
 from federank.methods.frugal import method
 from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.item_weights import ItemWeights
-from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of
-from federank.methods.frugal.protocol import attendance, published, supported_items
+from federank.methods.frugal.protocol import published, supported_items
 from federank.methods.frugal.records import ServerState, without_ridge
 from federank.methods.frugal.server_update import ridge_of
 from federank.methods.frugal.settings import (
-    DEFAULT_FACTORS,
     FrugalRecipe,
-    ImplicitSettings,
-    factors_for,
+    FrugalSettings,
     frugal_recipe,
 )
 from federank.methods.frugal.simulation import FrugalFederation, vectors_at_home
@@ -65,7 +59,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
     ridge: ItemWeights | None = None
     """Item-item weights, where the settings ask for them."""
 
-    def implicit_settings(self) -> ImplicitSettings:
+    def implicit_settings(self) -> FrugalSettings:
         """The method's settings as those of few messages."""
         raise NotImplementedError
 
@@ -205,7 +199,7 @@ def _columns(table: NDArray[Any] | None) -> int:
     return table.shape[1] if table is not None and table.ndim == 2 else 0
 
 
-def guarantee(plan: PrivatePlan, settings: ImplicitSettings, messages: int) -> dict[str, Any]:
+def guarantee(plan: PrivatePlan, settings: FrugalSettings, messages: int) -> dict[str, Any]:
     """What may be said of a run's noise, for someone who has sent this many messages."""
     return {
         "epsilon": guarantee_of(plan, messages, settings.delta),
@@ -228,46 +222,26 @@ def _shared_profile(choices: Choices, seed: int, train: Interactions) -> SharedP
     return shared_profiles_of_all(choices, seed, train.profiles, train.n_items)
 
 
-# Frugal: a handful of messages over a lifetime, simulated for a population.
+# Frugal: a handful of uploads over a lifetime, simulated for a population.
 
 
-class Frugal(LearnsInRounds):
-    """Few messages; see `FrugalSettings`. What is made is the class of its loss."""
+class Frugal(FewMessages):
+    """Few uploads per client, and a server that solves from their sums; see `FrugalSettings`."""
 
     name = "frugal"
-    audit = "federank.methods.frugal.audit"
     settings_type = FrugalSettings
     settings: FrugalSettings
-    learns_from = "interactions"
     searched: ClassVar = {
         "factors": (16, 32, 64, 96, 128),
         "shrinkage": (0.6, 0.8, 0.95, 1.1),
         "activity": (0.0, 0.15, 0.3, 0.5),
         "popularity": (0.0, 0.2, 0.4, 0.5),
     }
-    __signature__ = inspect.signature(FrugalSettings)  # what an editor shows, in the place of `__new__`'s
-
-    def __new__(cls, **settings: Any) -> Self:
-        """One of the two below, by the loss."""
-        by_loss: type[Any] = FrugalPairs if settings.get("loss") == "pairs" else FrugalImplicit
-        made: Self = super().__new__(by_loss if cls is Frugal else cls)
-        return made
 
     @made_from(FrugalSettings)
     def __init__(self) -> None: ...
 
-    # The class of the loss has these; a Frugal that has none of them is never made.
-    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        raise NotImplementedError
-
-    def _score_users(self, users: IntVector) -> FloatMatrix:
-        raise NotImplementedError
-
-
-class FrugalImplicit(FewMessages, Frugal):
-    """Frugal that learns squares, solved from sums."""
-
-    def implicit_settings(self) -> ImplicitSettings:
+    def implicit_settings(self) -> FrugalSettings:
         """The settings, as they are."""
         return self.settings
 
@@ -296,55 +270,6 @@ class FrugalImplicit(FewMessages, Frugal):
             before=np.array([people]),
         )
         return state
-
-
-class FrugalPairs(FederatedPairs, Frugal):
-    """Frugal that learns pairs, with Adam at the server."""
-
-    learns_from = "triples"
-    searched: ClassVar = {"item_pull": (2.0, 6.0, 20.0, 60.0), "learning_rate": (0.02, 0.05, 0.1), "factors": (20, 64)}
-
-    def pairs(self) -> FPLSettings:
-        """The settings as those of pair-wise learning."""
-        users, items = self._fitted().n_users, self._fitted().n_items
-        return self.settings.as_pairs(factors_for(self.settings, users, items, most=DEFAULT_FACTORS))
-
-    def recipe(self, train: Interactions) -> Recipe:
-        """The recipe of pairs, in which everyone takes part when it is their turn and they have a message left."""
-        refuse_coins(self.choices)
-        recipe, settings = super().recipe(train), self.settings
-        trace = None if settings.trace is None else read_trace(settings.trace, train)
-        promised = frugal_recipe(
-            settings,
-            train.profiles.sizes,
-            train.n_items,
-            messages=messages_allowed(self.choices),
-            shared_profile=recipe.shared_profile,
-            trace=trace,
-        )
-        able = np.intersect1d(recipe.participants, promised.participants).astype(np.int32)
-        if not len(able):
-            raise SettingError(
-                "No one can take part: those who allow a message have nothing to take part with, or the whole "
-                "catalogue. More history, or policies that share more, are needed."
-            )
-        there = attendance(promised, train.n_users)
-        always = bool(there[:, able].all())
-        return recipe._replace(
-            participants=able,
-            clients_per_round=len(able),
-            rounds_per_epoch=settings.cohorts,
-            trace=recipe.trace if always else there,
-        )
-
-    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        super()._learn(train, training_options)
-        sent = participations(self.recipe(train), train.n_users, self.report["rounds"])
-        self.report |= {"messages": int(sent.max()), "epochs": self.pairs().epochs}
-
-
-# To those who use them there is one Frugal.
-FrugalImplicit.__name__ = FrugalPairs.__name__ = Frugal.__name__
 
 
 # FCF: federated collaborative filtering (Ammad-ud-din et al., 2019), as a special case of few messages.
@@ -384,10 +309,10 @@ class FCFSettings(SharedProfileSettings):
         checks.check_positive("regulariser", self.regulariser)
         self.as_least()
 
-    def as_least(self) -> ImplicitSettings:
+    def as_least(self) -> FrugalSettings:
         """The federation of few messages that takes the same steps: one message of everyone a round, Adam."""
         same = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rounds"}
-        return ImplicitSettings(**same, messages=self.rounds, min_support=1, server="adam")
+        return FrugalSettings(**same, messages=self.rounds, min_support=1, server="adam")
 
 
 class FCF(FewMessages):
@@ -400,7 +325,7 @@ class FCF(FewMessages):
     @made_from(FCFSettings)
     def __init__(self) -> None: ...
 
-    def implicit_settings(self) -> ImplicitSettings:
+    def implicit_settings(self) -> FrugalSettings:
         """The settings as those of few messages."""
         return self.settings.as_least()
 

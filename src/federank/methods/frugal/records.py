@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from federank._numerics.arrays import FloatVector, RealMatrix, RealVector
+from federank._numerics.topn import gram_matrix
 from federank.federation.method import Aggregate
 from federank.federation.wire import Array, array, values, zeros
 from federank.methods.frugal.item_weights import ItemWeights, no_weights
-from federank.methods.frugal.objective import gram_matrix
 
 if TYPE_CHECKING:
     from federank.methods.frugal.private_messages import Directions
@@ -41,7 +41,7 @@ class FrugalModel:
     @cached_property
     def gram(self) -> RealMatrix:
         """Y'DY: once per version, for all clients."""
-        return gram_matrix(np.ascontiguousarray(self.vectors), self.weights)
+        return gram_matrix(self.vectors, self.weights)
 
     @cached_property
     def product(self) -> RealMatrix:

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
-from federank._numerics.topn import tall_product
+from federank._numerics.topn import gram_matrix, tall_product
 from federank.errors import DataError, Diverged
 from federank.federation.adam import Adam, adam_step
 from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
 from federank.methods.frugal.item_weights import ItemWeights
-from federank.methods.frugal.objective import gram_matrix
 from federank.methods.frugal.private_plan import PrivatePlan
 from federank.methods.frugal.private_server import (
     REGULARISATION,
@@ -345,7 +344,7 @@ def _fold_solved(recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatM
     part = min(1.0, max(1 / (shared.round_number + 1), 1.5 / recipe.cohorts)) if recipe.cohorts > 1 else 1.0
     shared.sketch = (1 - part) * shared.sketch + part * squares
     if recipe.regulariser < 0:
-        gram = gram_matrix(np.ascontiguousarray(sent_vectors), shared.weights)
+        gram = gram_matrix(sent_vectors, shared.weights)
         smallest = smallest_singular_value(recipe, gram, shared.sketch, shared.regulariser)
         shared.regulariser = recipe.shrinkage * smallest or shared.regulariser
     residuals = all_users * sums.residuals[:, :-1]

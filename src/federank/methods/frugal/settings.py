@@ -135,7 +135,7 @@ class FrugalRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImplicitSettings(FrugalRules, SharedProfileSettings):
+class FrugalSettings(FrugalRules, SharedProfileSettings):
     """Settings of a simulation of Frugal: its rules, and who takes part when."""
 
     cohorts: int = 1
@@ -145,7 +145,7 @@ class ImplicitSettings(FrugalRules, SharedProfileSettings):
     server: Literal["solve", "adam"] = setting("solve", paper=True)
     """Server step: solve for the item vectors, or one step of Adam."""
     learning_rate: float | None = setting(None, paper=True)
-    """Learning rate of the server (Adam).  [default: 0.1]"""
+    """Learning rate of the server (Adam); refused where the server solves.  [default: 0.1]"""
     beta1: float = setting(0.9, paper=True)
     """Adam: decay of the first moment."""
     beta2: float = setting(0.999, paper=True)
@@ -206,21 +206,16 @@ class ImplicitSettings(FrugalRules, SharedProfileSettings):
         """Whether the first message carries counts only; sums with noise begin with popularity in any case."""
         return super().counts_first and not self.guarantees
 
-    @property
-    def takes_steps(self) -> bool:
-        """Whether the server takes steps of Adam."""
-        return self.server == "adam"
-
     def _refuse_steps_of_adam(self) -> None:
         for name, default in _OF_ADAM.items():
-            if not self.takes_steps and getattr(self, name) != default:
+            if self.server == "solve" and getattr(self, name) != default:
                 raise SettingError(
                     f"{name} is {getattr(self, name)!r}, but it has no effect: {_NO_STEPS}. Leave {name} out."
                 )
 
     def without_effect(self) -> dict[str, str]:
         """The settings that do nothing beside the others, each with the reason."""
-        idle = {} if self.takes_steps else dict.fromkeys(_OF_ADAM, _NO_STEPS)
+        idle = {} if self.server == "adam" else dict.fromkeys(_OF_ADAM, _NO_STEPS)
         if not self.guarantees:
             idle |= dict.fromkeys(("delta", "rounding"), "without epsilon or sigma sums carry no noise")
         if self.regulariser is not None:
@@ -281,7 +276,7 @@ class FrugalRecipe(NamedTuple):
 
 
 def frugal_recipe(
-    settings: ImplicitSettings,
+    settings: FrugalSettings,
     sizes: LongVector,
     n_items: int,
     *,
@@ -377,14 +372,14 @@ def rules_of(rules: FrugalRules, n_items: int, users: int) -> FrugalRecipe:
     )
 
 
-def factors_for(settings: FrugalRules, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
+def factors_for(settings: FrugalRules, people: int | None, n_items: int) -> int:
     """The length of vectors for this many users (None where that is not known yet) and a catalogue of this size."""
     if settings.factors is not AUTO:
         return settings.factors
     filled = n_items // _ITEMS_A_FACTOR
     if people is not None:
         filled = min(filled, people // _PEOPLE_A_FACTOR)
-    wanted = min(max(DEFAULT_FACTORS, n_items // _MANY_ITEMS_A_FACTOR), most)
+    wanted = min(max(DEFAULT_FACTORS, n_items // _MANY_ITEMS_A_FACTOR), MOST_DEFAULT_FACTORS)
     return min(wanted, max(filled, _FEWEST_FACTORS), n_items)
 
 
@@ -430,7 +425,7 @@ _NOT_BESIDE_NOISE = {
 """Settings of other ways to learn, and what they are where they say nothing."""
 
 
-def _refuse_beside_noise(settings: ImplicitSettings) -> None:
+def _refuse_beside_noise(settings: FrugalSettings) -> None:
     """Refuse what a guarantee cannot be kept with, or what its recipe has chosen already."""
     if settings.sigma is not None:
         check_range("sigma", settings.sigma, 0, math.inf)
@@ -453,7 +448,7 @@ def _refuse_beside_noise(settings: ImplicitSettings) -> None:
         raise SettingError("factors is 1, but sums with noise need 2 or more: one of them is popularity.")
 
 
-def _refuse_impossible(settings: ImplicitSettings, able: int, n_items: int) -> None:
+def _refuse_impossible(settings: FrugalSettings, able: int, n_items: int) -> None:
     if not able:
         raise SettingError(
             "No one can take part: everyone has paused, allows no message or has nothing to take part with. More "

@@ -19,14 +19,15 @@ from scipy import sparse
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
 from federank._numerics.compiling import at_once
 from federank._numerics.rows import padded_width
+from federank._numerics.topn import gram_matrix
 from federank.data.interactions import Profiles
 from federank.methods.frugal.kernels import RoundContext, Sums, add_up, new_workspace, solve_users, sum_messages
-from federank.methods.frugal.objective import gram_rows, refuse_singular
+from federank.methods.frugal.objective import refuse_singular
 from federank.methods.frugal.private_messages import Directions, directions_of, new_scratch, sum_private
 from federank.methods.frugal.protocol import choose_cohort, is_counting, published, supported_items, who_answers
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import FrugalState, first_shared, fold, private_columns, published_sum
-from federank.methods.frugal.settings import FrugalRecipe, ImplicitSettings
+from federank.methods.frugal.settings import FrugalRecipe, FrugalSettings
 from federank.privacy.population import AS_HISTORIES_ARE, all_shared_items
 from federank.secagg.ring import C_INT, in_ring
 from federank.simulation.cluster import Spread, partition_starts
@@ -53,7 +54,7 @@ class FrugalFederation:
     round_number: int = 0
 
     @classmethod
-    def established(cls, settings: ImplicitSettings, recipe: FrugalRecipe, profiles: Profiles) -> FrugalFederation:
+    def established(cls, settings: FrugalSettings, recipe: FrugalRecipe, profiles: Profiles) -> FrugalFederation:
         """A federation before its first round."""
         first = first_shared(recipe, settings.initial_scale)
         spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)
@@ -266,9 +267,9 @@ def as_broadcast(
     width = padded_width(recipe.factors + 1)
     padded = np.zeros((len(vectors), width), dtype=np.float32)
     padded[:, : recipe.factors] = vectors
-    gram = _gram(vectors, weights, threads)
+    gram = gram_matrix(vectors, weights, threads)
     unweighted = np.ones(len(vectors), dtype=np.float32)
-    plain_gram = _gram(vectors, unweighted, threads) if recipe.clip > 0 else gram
+    plain_gram = gram_matrix(vectors, unweighted, threads) if recipe.clip > 0 else gram
     sides = float(recipe.objective.unobserved) * gram + regulariser * np.eye(recipe.factors)
     alike = recipe.objective.liked == recipe.objective.unobserved
     refuse_singular(sides)
@@ -284,18 +285,6 @@ def as_broadcast(
         recipe.activity,
         recipe.clip,
     )
-
-
-def _gram(vectors: FloatMatrix, weights: FloatVector, threads: int) -> RealMatrix:
-    """Y'DY, each thread some of its rows."""
-    rows, factors = np.ascontiguousarray(vectors), vectors.shape[1]
-    products = np.zeros((factors, factors))
-
-    def work(worker: int) -> None:
-        gram_rows(rows, weights, worker * factors // threads, (worker + 1) * factors // threads, products)
-
-    at_once(work, threads)
-    return products
 
 
 Watch = Callable[[IntVector, SummedMessages], None]

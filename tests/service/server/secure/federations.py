@@ -12,10 +12,9 @@ from tests.squares_worlds import update_of
 
 from federank.errors import BadMessage
 from federank.federation.secure import model_digest
-from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import Frugal
 from federank.methods.frugal.protocol import dense, flat, rows_of
-from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast
 from federank.secagg.config import config_from
 from federank.secagg.proof.proof import wires_of
