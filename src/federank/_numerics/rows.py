@@ -44,6 +44,17 @@ def outlined(function: Function) -> Function:
     return cast(Function, register_jitable(function))
 
 
+@inlined
+def holds(profile: Any, start: Any, size: Any, item: Any) -> Any:
+    """Whether an ascending profile contains this item."""
+    low, span = np.int64(start), np.int64(size)
+    while span > 1:
+        half = span >> 1
+        low += half if profile[low + half] <= item else 0
+        span -= half
+    return size > 0 and profile[low] == item
+
+
 def padded_width(factors: int) -> int:
     """How wide a table's rows are for this many factors."""
     return -(-factors // LANES) * LANES

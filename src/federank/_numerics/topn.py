@@ -6,7 +6,7 @@ that is not a number is never recommended, nor is minus infinity.
 One pass over a row. The best N so far stand in a heap with the worst of them on top, and that one is the bar that
 the next item must clear. Few items do: so a row is read in strips, and a strip is looked into only if one of its
 scores clears the bar; comparing a strip is a handful of vector instructions. Whether the person already has
-an item is asked (by bisection: profiles are sorted) only of items that clear it.
+an item is asked only of items that clear it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntMatrix, IntVector, RealMatrix
 from federank._numerics.compiling import at_once, compiled
+from federank._numerics.rows import holds
 from federank.data.interactions import Profiles
 
 _STRIP = 64
@@ -45,78 +46,44 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 @compiled(allocates=False)
 def _fill(scores: Any, users: Any, starts: Any, seen_items: Any, items: Any, best: Any) -> Any:
-    """Fill a row of `items` and `best` for each row of scores."""
+    """Fill a row of `items` and `best`, which say -1 and -inf so far, for each row of scores."""
     n_items = scores.shape[1]
-    n = items.shape[1]
     for row in range(len(users)):
         first, last = starts[users[row]], starts[users[row] + 1]
         values, heap_items, heap = scores[row], items[row], best[row]
-        size = 0
         for strip in range(0, n_items, _STRIP):
             end = min(strip + _STRIP, n_items)
-            bar = heap[0] if size == n else -np.inf
             clearing = 0
             for item in range(strip, end):
-                clearing += values[item] > bar
+                clearing += values[item] > heap[0]
             if clearing == 0:
                 continue
             for item in range(strip, end):
                 # False for a score that is not a number; and as items come in ascending order, of two equal
                 # scores the smaller item got here first and stays.
-                if not values[item] > bar or _has(seen_items, first, last, item):
-                    continue
-                if size < n:
-                    _rise(heap, heap_items, size, values[item], item)
-                    size += 1
-                else:
-                    _sink(heap, heap_items, n, values[item], item)
-                if size == n:
-                    bar = heap[0]
-        _sort_best_first(heap, heap_items, size)
+                if values[item] > heap[0] and not holds(seen_items, first, last - first, item):
+                    put_on_top(heap, heap_items, len(heap), values[item], item)
+        sort_best_first(heap, heap_items)
+
+
+# A heap of rows or items with their scores, the worst on top: of equal scores the larger number.
 
 
 @compiled(allocates=False)
-def _has(seen_items: Any, first: Any, last: Any, item: Any) -> Any:
-    """Whether `item` is among the sorted `seen_items[first:last]`."""
-    while first < last:
-        middle = (first + last) // 2
-        if seen_items[middle] < item:
-            first = middle + 1
-        elif seen_items[middle] > item:
-            last = middle
-        else:
-            return True
-    return False
-
-
-@compiled(allocates=False)
-def _worse(score: Any, item: Any, other_score: Any, other_item: Any) -> Any:
+def is_worse(score: Any, item: Any, other_score: Any, other_item: Any) -> Any:
     """Whether an item comes after another one in a list: a lower score, or a tie and a larger number."""
     return score < other_score or (score == other_score and item > other_item)
 
 
 @compiled(allocates=False)
-def _rise(heap: Any, heap_items: Any, size: Any, score: Any, item: Any) -> Any:
-    """Add one item to a heap of `size`, whose top is the worst."""
-    position = size
-    while position:
-        parent = (position - 1) // 2
-        if not _worse(score, item, heap[parent], heap_items[parent]):
-            break
-        heap[position], heap_items[position] = heap[parent], heap_items[parent]
-        position = parent
-    heap[position], heap_items[position] = score, item
-
-
-@compiled(allocates=False)
-def _sink(heap: Any, heap_items: Any, size: Any, score: Any, item: Any) -> Any:
+def put_on_top(heap: Any, heap_items: Any, size: Any, score: Any, item: Any) -> Any:
     """Put one item in the place of the top of a heap of `size`."""
     position = 0
     while 2 * position + 1 < size:
         child = 2 * position + 1
-        if child + 1 < size and _worse(heap[child + 1], heap_items[child + 1], heap[child], heap_items[child]):
+        if child + 1 < size and is_worse(heap[child + 1], heap_items[child + 1], heap[child], heap_items[child]):
             child += 1
-        if not _worse(heap[child], heap_items[child], score, item):
+        if not is_worse(heap[child], heap_items[child], score, item):
             break
         heap[position], heap_items[position] = heap[child], heap_items[child]
         position = child
@@ -124,12 +91,12 @@ def _sink(heap: Any, heap_items: Any, size: Any, score: Any, item: Any) -> Any:
 
 
 @compiled(allocates=False)
-def _sort_best_first(heap: Any, heap_items: Any, size: Any) -> Any:
+def sort_best_first(heap: Any, heap_items: Any) -> Any:
     """Turn a heap into a list: its top, the worst, goes to the end, again and again."""
-    for last in range(size - 1, 0, -1):
+    for last in range(len(heap) - 1, 0, -1):
         score, item = heap[last], heap_items[last]
         heap[last], heap_items[last] = heap[0], heap_items[0]
-        _sink(heap, heap_items, last, score, item)
+        put_on_top(heap, heap_items, last, score, item)
 
 
 # Products of tall matrices, such as items x factors, on threads: rows in blocks of one size.

@@ -163,17 +163,6 @@ def happens(word: Any, probability: Any) -> Any:
 
 
 @inlined
-def holds(profile: Any, start: Any, size: Any, item: Any) -> Any:
-    """Whether an ascending profile contains this item."""
-    low, span = np.int64(start), np.int64(size)
-    while span > 1:
-        half = span >> 1
-        low += half if profile[low + half] <= item else 0
-        span -= half
-    return size > 0 and profile[low] == item
-
-
-@inlined
 def absent_item(profile: Any, start: Any, size: Any, rank: Any) -> Any:
     """Item number `rank` (from 0) of those missing from an ascending profile."""
     # profile[k] - k items are missing below profile[k]: count the profile's items below the wanted one.

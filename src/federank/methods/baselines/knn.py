@@ -22,6 +22,7 @@ from scipy.sparse import csr_array
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntMatrix, IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
+from federank._numerics.topn import is_worse, put_on_top, sort_best_first
 from federank.checks import Settings, setting
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError
@@ -99,11 +100,12 @@ def _nearest(
         for row in range(stretch * together, min(count, (stretch + 1) * together)):
             n_met = _add_shared(row, starts, entries, owner_starts, owners, weights, shared, met)
             for other in met[:n_met]:
-                if other != row:
-                    both = np.sqrt(norms[row] * norms[other])
-                    _offer(rows[row], similarities[row], other, np.float32(shared[other] / (both + shrinkage)))
+                similarity = np.float32(shared[other] / (np.sqrt(norms[row] * norms[other]) + shrinkage))
+                nearest_of, heap = rows[row], similarities[row]
+                if other != row and is_worse(heap[0], nearest_of[0], similarity, other):
+                    put_on_top(heap, nearest_of, len(heap), similarity, other)
                 shared[other] = 0.0
-            _best_first(rows[row], similarities[row])
+            sort_best_first(similarities[row], rows[row])
 
 
 @compiled
@@ -126,43 +128,6 @@ def _add_shared(
                 n_met += 1
             shared[other] += weights[entry]
     return n_met
-
-
-@compiled
-def _offer(rows: IntVector, similarities: FloatVector, candidate: int, similarity: np.float32) -> None:
-    """Replace the worst neighbour by a better candidate."""
-    if _worse(rows[0], similarities[0], candidate, similarity):
-        rows[0], similarities[0] = candidate, similarity
-        _sink(rows, similarities, len(rows))
-
-
-@compiled
-def _best_first(rows: IntVector, similarities: FloatVector) -> None:
-    """Sort a heap: the worst goes to the end, again and again."""
-    for last in range(len(rows) - 1, 0, -1):
-        rows[0], rows[last] = rows[last], rows[0]
-        similarities[0], similarities[last] = similarities[last], similarities[0]
-        _sink(rows, similarities, last)
-
-
-@compiled
-def _sink(rows: IntVector, similarities: FloatVector, size: int) -> None:
-    """Bring the worst of a heap back to its top, after something else was put there."""
-    parent, child = 0, 1
-    while child < size:
-        if child + 1 < size and _worse(rows[child + 1], similarities[child + 1], rows[child], similarities[child]):
-            child += 1
-        if not _worse(rows[child], similarities[child], rows[parent], similarities[parent]):
-            return
-        rows[parent], rows[child] = rows[child], rows[parent]
-        similarities[parent], similarities[child] = similarities[child], similarities[parent]
-        parent, child = child, 2 * child + 1
-
-
-@compiled
-def _worse(row: int, similarity: np.float32, other: int, other_similarity: np.float32) -> bool:
-    """Whether a row is a worse neighbour than another: less similar, or as similar with a greater number."""
-    return bool(similarity < other_similarity or (similarity == other_similarity and row > other))
 
 
 # ruff: noqa: ARG002 (the parameters are those of every Recommender)

@@ -14,6 +14,7 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank._numerics.compiling import compiled
+from federank._numerics.rows import holds
 from federank.federation.method import (
     Aggregate,
     Client,
@@ -164,7 +165,7 @@ def draw_examples(
     items[:count], labels[:count] = profile, 1
     for k in range(count, len(items)):
         item = int(rng.random() * n_items)
-        while _holds(not_negative, item):
+        while holds(not_negative, 0, len(not_negative), item):
             item = int(rng.random() * n_items)
         items[k] = item
     for k in range(len(items) - 1, 0, -1):  # Fisher and Yates
@@ -172,19 +173,6 @@ def draw_examples(
         items[k], items[other] = items[other], items[k]
         labels[k], labels[other] = labels[other], labels[k]
     return items, labels
-
-
-@compiled(allocates=False)
-def _holds(profile: IntVector, item: int) -> bool:
-    """Whether an ascending profile has an item."""
-    low, high = 0, len(profile)
-    while low < high:
-        middle = (low + high) // 2
-        if profile[middle] < item:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(profile) and profile[low] == item
 
 
 @compiled(allocates=False)

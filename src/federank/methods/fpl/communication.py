@@ -3,11 +3,6 @@
 What is sent, and to whom, depends on random draws, never on factors. So the communication of a run is counted exactly
 by repeating its draws without the maths. A client uploads the distinct item rows of its update. It downloads the full
 model (dense), or only the rows that changed since its last download (changed).
-
-The number of rows changed since a client's last download is needed once per client and round, so it must be cheap.
-Every round that changes a row gets the next tick; for each tick the number of rows last changed in its round is kept.
-The rows changed since a moment are the sum over later ticks: of a short array of blocks, and of a part of one block.
-When ticks run out, those that still have rows are renumbered from zero.
 """
 
 from __future__ import annotations
@@ -20,7 +15,6 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
-from federank._numerics.rows import inlined
 from federank.data.interactions import Profiles
 from federank.federation import wire
 from federank.methods.fpl.kernels import LOST, Histories, Pairs, draw_pairs, histories_of, workspace_for_pairs
@@ -89,9 +83,6 @@ def _name(
     return count
 
 
-_TICKS_PER_BLOCK = 512
-
-
 def communication_cost(rho: float, n_items: int, triples: float, pi: float) -> float:
     """CCE: number of item vectors sent per epoch, down and up, in rho client-server interactions (Anelli et al., FPL,
     2020, section 3.2)."""
@@ -152,117 +143,59 @@ def _total(histogram: Any, size: Callable[[int], int], rounds: int) -> dict[str,
     return traffic(total_rows, total_bytes, rounds)
 
 
-@inlined
-def _rows_after(rows: Any, blocks: Any, tick: Any) -> Any:
-    """Number of rows that last changed after this tick."""
-    block = (tick + 1) // _TICKS_PER_BLOCK
-    total = np.int64(0)
-    for t in range(tick + 1, min((block + 1) * _TICKS_PER_BLOCK, len(rows))):
-        total += rows[t]
-    for later in range(block + 1, len(blocks)):
-        total += blocks[later]
-    return total
-
-
-@compiled
-def _renumber(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> int:
-    """Renumber the ticks that still have rows from zero, and the clients' ticks with them; returns the next free
-    tick."""
-    needed = np.flatnonzero(rows)
-    counts = rows[needed]
-    rows[:] = 0
-    rows[: len(needed)] = counts
-    for block in range(len(blocks)):
-        blocks[block] = rows[block * _TICKS_PER_BLOCK : (block + 1) * _TICKS_PER_BLOCK].sum()
-    for item in range(len(tick_of_item)):
-        if tick_of_item[item] >= 0:
-            tick_of_item[item] = np.searchsorted(needed, tick_of_item[item])
-    for user in range(len(tick_of_user)):
-        if tick_of_user[user] >= -1:
-            tick_of_user[user] = np.searchsorted(needed, tick_of_user[user] + 1) - 1
-    return len(needed)
-
-
 class Tally(NamedTuple):
     """The counts so far, and the state of every row and client."""
 
     rows_up: LongVector  # number of updates with this many rows
     rows_down: LongVector  # number of downloads with this many changed rows
     updates: LongVector  # per item: number of updates that contain it (FedeRank, 2021, Figure 2)
-    rows: IntVector  # per tick: number of rows that last changed in its round
-    blocks: LongVector  # the same per block of ticks
-    tick_of_item: IntVector  # -1: never changed
-    tick_of_user: LongVector  # -2: never took part; -1: before any change
+    changed_in: IntVector  # per item: the last round before this one that changed it; -1: none
+    there_in: IntVector  # per user: the last round that it took part in; -1: none
     changed: IntVector  # the rows changed in this round
-    in_round: LongVector  # per row: the last round that changed it
-    in_update: LongVector  # per row: the last update that contained it
-    now: LongVector  # see _NOW_ROUND
+    in_round: IntVector  # per item: the last round that changed it, this one included
+    in_update: LongVector  # per item: the last update that contained it
+    now: LongVector  # this round, how many rows have changed in it, this update, and its rows so far
 
     @classmethod
     def empty(cls, n_users: int, n_items: int, most_rows: int) -> Tally:
         """Before the first round."""
-        n_blocks = 8 * n_items // _TICKS_PER_BLOCK + 8
         return cls(
             np.zeros(most_rows + 1, dtype=np.int64),
             np.zeros(n_items + 1, dtype=np.int64),
             np.zeros(n_items, dtype=np.int64),
-            np.zeros(n_blocks * _TICKS_PER_BLOCK, dtype=np.int32),
-            np.zeros(n_blocks, dtype=np.int64),
             np.full(n_items, -1, dtype=np.int32),
-            np.full(n_users, -2, dtype=np.int64),
+            np.full(n_users, -1, dtype=np.int32),
             np.empty(n_items, dtype=np.int32),
+            np.full(n_items, -1, dtype=np.int32),
             np.full(n_items, -1, dtype=np.int64),
-            np.full(n_items, -1, dtype=np.int64),
-            np.array([-1, 0, 0, 0, 0], dtype=np.int64),
+            np.array([-1, 0, 0, 0], dtype=np.int64),
         )
 
 
-_NOW_ROUND, _NEXT_TICK, _CHANGED, _UPDATE, _ROWS = range(5)
-"""Positions in `now`: this round, the next free tick, number of rows changed in this round, this update and its
-rows."""
-
-
 @compiled(allocates=False)
-def _end_round(tally: Tally, tick: int, count: int) -> None:
-    """Give every row changed in this round its tick."""
-    for position in range(count):
-        item = tally.changed[position]
-        old = tally.tick_of_item[item]
-        if old >= 0:
-            tally.rows[old] -= 1
-            tally.blocks[old // _TICKS_PER_BLOCK] -= 1
-        tally.tick_of_item[item] = tick
-    tally.rows[tick] = count
-    tally.blocks[tick // _TICKS_PER_BLOCK] += count
-
-
-@compiled(allocates=False)
-def _download(tally: Tally, user: int, tick: int) -> None:
-    """A download: the client lacks the rows that changed since its last one."""
-    if tally.tick_of_user[user] == -2:
-        tally.rows_down[-1] += 1
-    else:
-        tally.rows_down[_rows_after(tally.rows, tally.blocks, tally.tick_of_user[user])] += 1
-    tally.tick_of_user[user] = tick - 1
+def _rows_since(changed_in: IntVector, round_number: int) -> int:
+    """Number of rows that changed in this round or later."""
+    since, count = np.int32(round_number), np.int32(0)
+    for item in range(len(changed_in)):
+        count = np.int32(count + (changed_in[item] >= since))
+    return count
 
 
 @compiled
 def _note(recipe: Recipe, pairs: Pairs, tally: Tally) -> None:
     """Count a block of pairs."""
-    now_round, tick, changed = tally.now[_NOW_ROUND], tally.now[_NEXT_TICK], tally.now[_CHANGED]
-    update, rows = tally.now[_UPDATE], tally.now[_ROWS]
+    now, changed, update, rows = tally.now[0], tally.now[1], tally.now[2], tally.now[3]
     for k in range(len(pairs.users)):
-        r = np.int64(pairs.rounds[k])
-        if r != now_round:
-            if changed > 0:
-                _end_round(tally, tick, changed)
-                tick += 1
-                changed = 0
-            now_round = r
-            if tick == len(tally.rows):
-                tick = _renumber(tally.rows, tally.blocks, tally.tick_of_item, tally.tick_of_user)
+        r, user = np.int32(pairs.rounds[k]), pairs.users[k]
+        if r != now:
+            for position in range(changed):
+                tally.changed_in[tally.changed[position]] = now
+            now, changed = r, 0
         if pairs.counters[k] == 0:
-            _download(tally, pairs.users[k], tick)
+            # The client lacks the rows that changed since its last download: all rows at first.
+            last = tally.there_in[user]
+            tally.rows_down[-1 if last < 0 else _rows_since(tally.changed_in, last)] += 1
+            tally.there_in[user] = r
             update += 1
             rows = 0
         for which in range(pairs.arrives[k]):  # none, the negative, or both
@@ -275,7 +208,6 @@ def _note(recipe: Recipe, pairs: Pairs, tally: Tally) -> None:
                     tally.in_round[item] = r
                     tally.changed[changed] = item
                     changed += 1
-        if pairs.counters[k] + 1 == recipe.triples[pairs.users[k]] and pairs.arrives[k] != LOST:
+        if pairs.counters[k] + 1 == recipe.triples[user] and pairs.arrives[k] != LOST:
             tally.rows_up[rows] += 1
-    tally.now[_NOW_ROUND], tally.now[_NEXT_TICK], tally.now[_CHANGED] = now_round, tick, changed
-    tally.now[_UPDATE], tally.now[_ROWS] = update, rows
+    tally.now[0], tally.now[1], tally.now[2], tally.now[3] = now, changed, update, rows

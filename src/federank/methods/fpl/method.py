@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector
-from federank._numerics.rows import dot, inlined
+from federank._numerics.rows import dot, holds, inlined
 from federank.checks import setting
 from federank.errors import BadMessage, SettingError
 from federank.federation import wire
@@ -44,7 +44,6 @@ from federank.federation.rng import (
     first_items,
     first_word,
     happens,
-    holds,
     normal_columns,
     normal_rows,
     words,
