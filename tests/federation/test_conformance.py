@@ -96,7 +96,7 @@ def test_messages_survive_the_wire(method, world):
         content = wire.encode_rows(broadcast, some, world.n_items, round_number=5, version=3)
         message = wire.decode_rows(type(broadcast), method, content)
         assert (message.round, message.version, message.items.tolist()) == (5, 3, some.tolist())
-        alike(wire.with_rows(broadcast, message.items, message.part), broadcast)
+        alike(message.part, wire.rows_of(broadcast, some))
 
 
 def test_wrong_messages_are_refused(method):

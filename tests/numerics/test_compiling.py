@@ -8,29 +8,29 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 import federank
 from federank._numerics.compiling import _forget_old_generations, code_folder, compiled, sources_of
-from federank.federation.rng import normal_rows
+from federank.privacy.policy import words_of_items
 
-KEPT_NOWHERE = """
-from federank.federation.rng import normal_rows, _fill
-print(normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0], type(_fill._cache).__name__)
+FIRST_WORD = """
+import numpy as np
+from federank.privacy.policy import words_of_items
+print(words_of_items(1, np.zeros(1, np.int64), np.zeros(1, np.int32))[0], WORD)
 """
-FIRST_NUMBER = """
-from federank.federation.rng import normal_rows, _fill
-print(normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0], sum(_fill.stats.cache_hits.values()))
-"""
+KEPT_NOWHERE = FIRST_WORD.replace("WORD", "type(words_of_items._cache).__name__")
+FIRST_NUMBER = FIRST_WORD.replace("WORD", "sum(words_of_items.stats.cache_hits.values())")
 
 
-def first_number(package: Path, cache: Path) -> tuple[float, int]:
+def first_number(package: Path, cache: Path) -> tuple[int, int]:
     """A number that a kernel draws with functions of another file, and whether its machine code was found."""
     environment = os.environ | {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(cache)}
     command = [sys.executable, "-c", FIRST_NUMBER]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     number, hits = answer.stdout.split()
-    return float(number), int(hits)
+    return int(number), int(hits)
 
 
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/nowhere"], ids=["no folder", "not to be made"])
@@ -39,7 +39,7 @@ def test_kernels_work_without_a_home(home):
     command = [sys.executable, "-c", KEPT_NOWHERE]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     number, kept = answer.stdout.split()
-    assert float(number) == normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0]
+    assert int(number) == words_of_items(1, np.zeros(1, np.int64), np.zeros(1, np.int32))[0]
     assert kept == "NullCache", "nothing is kept beside the sources, where an edit would not be noticed"
 
 

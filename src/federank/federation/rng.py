@@ -11,13 +11,12 @@ The generator is Threefry-4x32 with 20 rounds (Salmon et al., Parallel random nu
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numba.extending import overload
 
 from federank._numerics.arrays import FloatMatrix, FloatVector
-from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined, outlined
 
 # ruff: noqa: ARG001 (Numba prescribes the parameters)
@@ -188,49 +187,18 @@ def normal_pair(first: Any, second: Any) -> Any:
     return radius * np.cos(angle), radius * np.sin(angle)
 
 
-@compiled
-def _fill(table: FloatMatrix, columns: int, seed: int, purpose: int, first_row: int, scale: float) -> None:
-    for row in range(len(table)):
-        for block in range((columns + 3) // 4):
-            a, b, c, d = words(seed, first_row + row, purpose, 0, block)
-            one, two = normal_pair(a, b)
-            three, four = normal_pair(c, d)
-            for position, value in enumerate((one, two, three, four)):
-                if 4 * block + position < columns:
-                    table[row, 4 * block + position] = np.float32(scale * value)
-
-
 def normal_rows(
     rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None, first_row: int = 0
 ) -> FloatMatrix:
-    """Normal numbers of mean 0 and deviation `scale`; rows are padded with zeros to `width`."""
+    """Normal numbers of mean 0 and deviation `scale`; rows are padded with zeros to `width`. Compiles nothing."""
     table = np.zeros((rows, width or columns), dtype=np.float32)
-    _fill(table, columns, seed, purpose, first_row, scale)
-    return table
-
-
-def normal_columns(
-    rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None
-) -> FloatMatrix:
-    """The numbers of `normal_rows`, column by column, without compiling."""
-    table = np.zeros((rows, width or columns), dtype=np.float32)
-    for block in range((columns + 3) // 4):
+    numbers = np.arange(first_row, first_row + rows, dtype=np.uint32)
+    for first in range(0, columns, 4):
         with words_wrap_around():
-            a, b, c, d = words(seed, np.arange(rows, dtype=np.uint32), purpose, 0, block)
+            a, b, c, d = words(seed, numbers, purpose, 0, first // 4)
         drawn = np.column_stack((*normal_pair(a, b), *normal_pair(c, d)))
-        first = 4 * block
         table[:, first : min(first + 4, columns)] = scale * drawn[:, : columns - first]
     return table
-
-
-class Draw(Protocol):
-    """`normal_rows` or `normal_columns`."""
-
-    def __call__(
-        self, rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None
-    ) -> FloatMatrix:
-        """A table of normal numbers."""
-        ...
 
 
 def first_items(
@@ -241,10 +209,9 @@ def first_items(
     scale: float,
     biases: Literal["normal", "zero"],
     width: int | None = None,
-    draw: Draw = normal_rows,
 ) -> tuple[FloatMatrix, FloatVector]:
     """The initial item vectors and biases of a federation, simulated or real."""
-    vectors = draw(n_items, factors, seed=seed, purpose=ITEM_FACTORS, scale=scale, width=width)
+    vectors = normal_rows(n_items, factors, seed=seed, purpose=ITEM_FACTORS, scale=scale, width=width)
     if biases == "zero":
         return vectors, np.zeros(n_items, dtype=np.float32)
-    return vectors, draw(n_items, 1, seed=seed, purpose=ITEM_BIASES, scale=scale)[:, 0].copy()
+    return vectors, normal_rows(n_items, 1, seed=seed, purpose=ITEM_BIASES, scale=scale)[:, 0].copy()

@@ -317,14 +317,6 @@ def rows_of(record: Any, items: IntVector) -> Any:
     return replace(record, **{name: getattr(record, name)[items] for name in tables(record)})
 
 
-def with_rows(record: Any, items: IntVector, part: Any) -> Any:
-    """The same record with these rows replaced, and all other arrays from `part`."""
-    merged = {name: getattr(record, name).copy() for name in tables(record)}
-    for name, table in merged.items():
-        table[items] = getattr(part, name)
-    return replace(part, **merged)
-
-
 def extended(record: Any, n_items: int) -> Any:
     """The same record for a larger catalogue, with new rows of zeros."""
     return replace(record, **{name: _with_zeros(getattr(record, name), n_items) for name in tables(record)})

@@ -11,9 +11,9 @@ there is a fallback: the user's mean rating for an unrated item, the overall mea
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,63 +93,16 @@ def refuse_bad_ratings(data: Interactions, settings: Any) -> None:
         )
 
 
-# Fold-in: the vector of a new user, from their own history and the shared model.
-
-
-@runtime_checkable
-class ScoresVectors(Protocol):
-    """A model that scores items for a user's vector."""
-
-    settings: Any
-    training: Interactions
-
-    @property
-    def item_ids(self) -> Ids:
-        """The original ids of the catalogue."""
-        ...
-
-    @property
-    def zero_is_nothing(self) -> bool:
-        """Whether items with score 0 are not recommended."""
-        ...
-
-    def scores_of(self, vector: FloatVector) -> FloatVector:
-        """Scores of all items for a user with this vector."""
-        ...
-
-
-@runtime_checkable
-class TakesNewUsers(ScoresVectors, Protocol):
-    """A method that can fold in a new user."""
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """Fold in a user with this history."""
-        ...
-
-
-@runtime_checkable
-class FoldsInMany(Protocol):
-    """A method that folds in many users at once."""
-
-    def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
-        """Fold in these users of these histories."""
-        ...
-
-
-@runtime_checkable
-class LearnsRatings(ScoresVectors, Protocol):
-    """A method that folds in users from their ratings."""
-
-    def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
-        """Fold in a user with these ratings."""
-        ...
+# Fold-in: the vector of a new user, from their own history and the shared model. A model that can do it scores the
+# catalogue for a vector (`scores_of`), and learns one from a history (`enrolled`; `fold_in` for many at once) or from
+# ratings (`rated`).
 
 
 @dataclass(frozen=True, eq=False)
 class User:
     """A new user: vector, history, and the shared model."""
 
-    model: ScoresVectors
+    model: Any
     vector: FloatVector
     profile: IntVector
 
@@ -164,23 +117,23 @@ class User:
 
     def score(self, items: Sequence[Any]) -> FloatVector:
         """This user's scores of these items, by original ids."""
-        return self.model.scores_of(self.vector)[
-            np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)
-        ]
+        numbers = np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)
+        scores: FloatVector = self.model.scores_of(self.vector)[numbers]
+        return scores
 
 
-def _ranked(model: ScoresVectors, vector: FloatVector) -> FloatMatrix:
+def _ranked(model: Any, vector: FloatVector) -> FloatMatrix:
     """One row of scores, with minus infinity for items that must not be recommended."""
     scores: FloatMatrix = model.scores_of(vector)[None, :]
     return np.where(scores != 0, scores, np.float32(-np.inf)) if model.zero_is_nothing else scores
 
 
-def can_enrol(model: Any) -> TypeGuard[TakesNewUsers]:
-    """Whether a model can fold in a new user."""
-    return isinstance(model, TakesNewUsers)
+def can_enrol(model: Any) -> bool:
+    """Whether a model can fold in a new user from their history."""
+    return hasattr(model, "enrolled") and hasattr(model, "scores_of")
 
 
-def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntVector, n: int) -> Recommendations:
+def recommend_to_new_users(model: Any, data: Interactions, users: IntVector, n: int) -> Recommendations:
     """Top n items for the users of other data, each folded in as a client would."""
     there = match_ids(data.item_ids, model.item_ids).astype(np.int32)
     starts, items = [0], []
@@ -189,7 +142,10 @@ def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntV
         items.append(np.sort(known[known >= 0]))
         starts.append(starts[-1] + len(items[-1]))
     profiles = Profiles(np.array(starts, dtype=np.int64), np.concatenate(items) if items else np.zeros(0, np.int32))
-    vectors = _home_vectors(model, profiles)
+    if hasattr(model, "fold_in"):
+        vectors = model.fold_in(profiles, np.arange(len(users), dtype=np.int32))
+    else:
+        vectors = (model.enrolled(profiles.of(user)) for user in range(len(users)))
     n = min(n, len(model.item_ids))
     best, best_scores = np.full((len(users), n), -1, np.int32), np.zeros((len(users), n), np.float32)
     for row, vector in enumerate(vectors):
@@ -198,19 +154,12 @@ def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntV
     return Recommendations(data.user_ids[users], best, best_scores, model.item_ids, model.training.titles)
 
 
-def _home_vectors(model: TakesNewUsers, profiles: Profiles) -> Iterable[FloatVector]:
-    count = len(profiles.sizes)
-    if isinstance(model, FoldsInMany):
-        return model.fold_in(profiles, np.arange(count, dtype=np.int32))
-    return (model.enrolled(profiles.of(user)) for user in range(count))
-
-
-def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) -> User:
+def enrol(model: Any, history: Sequence[Any] | Mapping[Any, float]) -> User:
     """Fold in a new user, by the fold-in that a client uses; nothing is sent.
 
     For a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
     """
-    if isinstance(model, LearnsRatings):
+    if hasattr(model, "rated"):
         return _enrolled_with_ratings(model, history)
     if not can_enrol(model):
         raise SettingError(
@@ -228,7 +177,7 @@ def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) ->
     return User(model, model.enrolled(profile), profile)
 
 
-def _enrolled_with_ratings(model: LearnsRatings, history: Any) -> User:
+def _enrolled_with_ratings(model: Any, history: Any) -> User:
     """Fold in a user with ratings: the vector that predicts them best, in closed form."""
     if not isinstance(history, Mapping) or not history:
         raise SettingError("A model of ratings learns from ratings; give them by item, such as {50: 4.5}.")

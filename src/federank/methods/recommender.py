@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -151,8 +152,9 @@ class Recommender(ABC):
         """Train on the training part of a split; `training_options` sets threads, progress and checkpoint."""
         training_options = accepted(training_options, type(self).__name__, self.can_use)
         self.training = _interactions(train).compact()
-        self.report = {}
+        self.report, started = {}, time.perf_counter()
         self._learn(self.training, training_options)
+        self.report.setdefault("seconds", time.perf_counter() - started)
         return self
 
     def fit_more(self, new: Any, *, training_options: TrainingOptions | None = None) -> Self:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self
 
 import numpy as np
 import polars as pl
@@ -18,7 +20,7 @@ from federank.data.interactions import Interactions
 from federank.errors import BadFile, ModelError, SettingError, UnknownId
 from federank.federation.rng import GROUP, words
 from federank.methods.recommender import Arrays, Recommender
-from federank.privacy.policy import BASES, SHARING, Policy, default_basis
+from federank.privacy.policy import Policy, default_basis
 from federank.privacy.population import Choices
 from federank.simulation.options import TrainingOptions, takes_training_options
 
@@ -328,30 +330,11 @@ def _pi_by_id(chosen: Mapping[Any, Any], train: Interactions) -> RealVector:
 # All users' policies as arrays, for the clients' part of a model folder.
 
 
-_NONE = -1
-
-
 def choices_as_arrays(choices: Choices) -> Arrays:
-    """The arrays that `choices_from_arrays` reads."""
-    kinds = choices.kinds
-    names = [*SHARING, *dict.fromkeys(kind.sharing for kind in kinds if kind.brought)]
-    brought = np.frombuffer("\n".join(names[len(SHARING) :]).encode(), dtype=np.uint8)
-    return {
-        "pi": choices.pi,
-        "policy_of_user": choices.of_user,
-        "policy_names": brought,
-        "policy_sharing": np.array([names.index(kind.sharing) for kind in kinds], dtype=np.int32),
-        "policy_basis": np.array([BASES.index(kind.basis) for kind in kinds], dtype=np.int32),
-        "policy_item_epsilon": np.array(
-            [_NONE if kind.item_epsilon is None else kind.item_epsilon for kind in kinds], np.float64
-        ),
-        "policy_budget": np.array([_NONE if kind.budget is None else kind.budget for kind in kinds], np.int64),
-        "policy_messages": np.array([_NONE if kind.messages is None else kind.messages for kind in kinds], np.int64),
-        "policy_triples": np.array([_NONE if kind.triples is None else kind.triples for kind in kinds], np.int64),
-        "policy_paused": np.array([kind.paused for kind in kinds], dtype=np.uint8),
-        "never_starts": np.cumsum([0, *(len(kind.never_items) for kind in kinds)], dtype=np.int64),
-        "never_items": np.array([item for kind in kinds for item in sorted(kind.never_items)], dtype=np.int32),
-    }
+    """The arrays that `choices_from_arrays` reads: each user's pi and kind of policy, and the kinds as JSON."""
+    kinds = [asdict(kind) | {"never_items": sorted(kind.never_items)} for kind in choices.kinds]
+    content = np.frombuffer(json.dumps(kinds, default=lambda number: number.item()).encode(), dtype=np.uint8)
+    return {"pi": choices.pi, "policy_of_user": choices.of_user, "policies": content}
 
 
 def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choices:
@@ -362,40 +345,14 @@ def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choice
     if "policy_of_user" not in arrays:
         return Choices.alike(if_none, pi)
     try:
-        of_user, kinds = arrays["policy_of_user"], tuple(_kinds(arrays))
-        if (
-            of_user.shape != (n_users,)
-            or of_user.dtype != np.int32
-            or of_user.min(initial=0) < 0
-            or of_user.max(initial=-1) >= len(kinds)
-        ):
+        of_user, stored = arrays["policy_of_user"], json.loads(arrays["policies"].tobytes())
+        kinds = tuple(Policy(**kind | {"never_items": frozenset(kind["never_items"])}) for kind in stored)
+        is_known = (of_user >= 0) & (of_user < len(kinds))
+        if of_user.shape != (n_users,) or of_user.dtype != np.int32 or not is_known.all():
             raise ModelError("The model's folder has policies of other users.")
         return Choices(kinds, of_user, pi)
-    except (KeyError, IndexError, ValueError, TypeError, SettingError) as reason:
+    except (KeyError, ValueError, TypeError, SettingError) as reason:
         raise ModelError(f"The policies in the model's folder cannot be read ({reason}).") from reason
-
-
-def _kinds(arrays: Arrays) -> list[Policy]:
-    starts, never = arrays["never_starts"], arrays["never_items"]
-    stored = ("sharing", "basis", "item_epsilon", "budget", "paused", "messages", "triples")
-    content = {name: arrays[f"policy_{name}"].tolist() for name in stored}
-    names = [*SHARING, *arrays["policy_names"].tobytes().decode().split("\n")]
-    return [
-        Policy(
-            sharing=names[sharing],
-            pi=0.5,
-            item_epsilon=None if item_epsilon == _NONE else float(item_epsilon),
-            basis=cast(Any, BASES[basis]),
-            never_items=frozenset(never[starts[kind] : starts[kind + 1]].tolist()),
-            budget=None if budget == _NONE else int(budget),
-            messages=None if messages == _NONE else int(messages),
-            triples=None if triples == _NONE else int(triples),
-            paused=bool(paused),
-        )
-        for kind, (sharing, basis, item_epsilon, budget, paused, messages, triples) in enumerate(
-            zip(*content.values(), strict=True)
-        )
-    ]
 
 
 # Methods whose users choose what they share.

@@ -37,10 +37,9 @@ from numpy.typing import NDArray
 from federank import extensions
 from federank._numerics.arrays import IntVector, LongVector
 from federank._numerics.compiling import compiled
-from federank._numerics.rows import inlined
 from federank.checks import check_choice, check_int, check_positive, check_range, setting
 from federank.errors import SettingError
-from federank.federation.rng import DENIABLE, STICKY, happens, words
+from federank.federation.rng import DENIABLE, STICKY, happens, words, words_wrap_around
 
 # Registered sharing policies: a function decides the shared profile.
 
@@ -253,8 +252,7 @@ def most_allowed(policy: Policy, candidates: int) -> int:
 
 def _randomized_response(policy: Policy, seed: int, user: int, liked: IntVector, n_items: int) -> SharedProfile:
     """Liked items are sent with probability pi; all others, and those that must never be sent, with q."""
-    drawn = np.empty(n_items, np.uint32)
-    randomized_response_words(seed, user, drawn)
+    drawn = randomized_response_words(seed, np.array([user]), n_items)[0]
     sends = happens(drawn, policy.decoy_rate)
     sends[liked] = happens(drawn[liked], policy.pi)
     profile = np.flatnonzero(sends).astype(np.int32)
@@ -277,19 +275,13 @@ def words_of_items(seed: int, users: LongVector, items: IntVector) -> np.ndarray
     return drawn
 
 
-@inlined
-def four_randomized_response_words(seed: Any, user: Any, block: Any) -> Any:
-    """The words of items 4 block to 4 block + 3: a draw gives four."""
-    return words(seed, user, DENIABLE, 0, block)
-
-
-@compiled
-def randomized_response_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
-    """Each item's word, which decides about it for the client's lifetime."""
-    for block in range((len(drawn) + 3) // 4):
-        for lane, word in enumerate(four_randomized_response_words(seed, user, block)):
-            if 4 * block + lane < len(drawn):
-                drawn[4 * block + lane] = word
+def randomized_response_words(seed: int, users: LongVector, n_items: int) -> NDArray[np.uint32]:
+    """Users x items: the words that decide about each item for a client's lifetime. A draw gives those of four."""
+    with words_wrap_around():
+        blocks = np.arange(-(-n_items // 4), dtype=np.uint32)
+        drawn = words(seed, users[:, None].astype(np.uint32), DENIABLE, 0, blocks[None, :])
+    table: NDArray[np.uint32] = np.stack(drawn, axis=-1).reshape(len(users), -1)[:, :n_items]
+    return table
 
 
 # The default policy, as settings that several methods share.

@@ -7,14 +7,13 @@ anything, histories are used directly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
-from federank._numerics.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.federation.rng import happens
@@ -133,53 +132,47 @@ def shared_profiles_of_all(choices: Choices, seed: int, histories: Profiles, n_i
     items = np.array(histories.items)
     may = ~_never(choices, users, items, n_items)
     allowed = _allowed(choices, seed, histories, users, items, may)
-    randomized_response = choices.where(
-        policy.sharing == "randomized-response" and not policy.paused for policy in choices.kinds
-    )
-    all_of_it = choices.where(policy.basis == "history" and not policy.paused for policy in choices.kinds)
-    only_allowed = (
-        choices.where(policy.basis == "shared" and not policy.paused for policy in choices.kinds) & ~randomized_response
-    )
-    kept = all_of_it[users] | (only_allowed[users] & allowed)
-    sizes = np.bincount(users[kept], minlength=len(choices))
-    rates = choices.pi, _decoy_rates(choices)
-    may_starts = np.concatenate(([0], np.cumsum(np.bincount(users[may], minlength=len(choices)))))
-    liked = may_starts.astype(np.int64), items[may]
-    _answer(seed, np.flatnonzero(randomized_response), *liked, *rates, n_items, sizes, np.zeros(0, np.int64), *_NOTHING)
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    shared_items = np.empty(starts[-1], dtype=np.int32)
-    real, may_leave = np.ones(starts[-1], dtype=np.bool_), np.ones(starts[-1], dtype=np.bool_)
-    _answer(seed, np.flatnonzero(randomized_response), *liked, *rates, n_items, sizes, starts, shared_items, real)
-    positions = ~np.repeat(randomized_response, sizes)
-    shared_items[positions], may_leave[positions] = items[kept], allowed[kept]
-    made = SharedProfiles(
-        starts,
-        shared_items,
-        real,
-        np.zeros(0, dtype=np.bool_) if may_leave.all() else may_leave,
+    active = ~choices.where(policy.paused for policy in choices.kinds)
+    answers = active & choices.where(policy.sharing == "randomized-response" for policy in choices.kinds)
+    brought = active & choices.where(policy.brought for policy in choices.kinds)
+    complete = choices.where(policy.basis == "history" for policy in choices.kinds)
+    kept = (active & ~answers & ~brought)[users] & (complete[users] | allowed)
+    rows = [(users[kept], items[kept], np.ones(np.count_nonzero(kept), dtype=np.bool_), allowed[kept])]
+    candidates = Profiles(np.searchsorted(users[may], np.arange(len(choices) + 1)), items[may])
+    rows += _answers(choices, seed, np.flatnonzero(answers), candidates, n_items)
+    for user in np.flatnonzero(brought).tolist():
+        profile, real, may_leave, _ = updated_shared_profile(choices.of(user), seed, user, candidates.of(user), n_items)
+        rows.append((np.full(len(profile), user), profile, real, may_leave))
+    users, items, real, allowed = (np.concatenate(column) for column in zip(*rows, strict=True))
+    order = np.lexsort((items, users))
+    return SharedProfiles(
+        np.searchsorted(users[order], np.arange(len(choices) + 1)).astype(np.int64),
+        items[order].astype(np.int32),
+        real[order],
+        np.zeros(0, dtype=np.bool_) if allowed.all() else allowed[order],
         choices.where(policy.sharing != "all" for policy in choices.kinds),
     )
-    return _with_brought(made, choices, seed, histories, n_items)
 
 
-def _with_brought(
-    made: SharedProfiles, choices: Choices, seed: int, histories: Profiles, n_items: int
-) -> SharedProfiles:
-    """The same with the rows of registered policies, computed one by one."""
-    brought = choices.where(policy.brought and not policy.paused for policy in choices.kinds)
-    if not brought.any():
-        return made
-    rows = [shared_profile_of(made, histories, user) for user in range(len(choices))]
-    for user in np.flatnonzero(brought):
-        policy, history = choices.of(int(user)), histories.of(int(user))
-        may = ~np.isin(history, list(policy.never_items))
-        rows[user] = updated_shared_profile(policy, seed, int(user), history[may], n_items)
-    starts = np.concatenate(([0], np.cumsum([len(row.profile) for row in rows]))).astype(np.int64)
-    items, real, allowed = (np.concatenate([row[part] for row in rows]) for part in range(3))
-    return SharedProfiles(starts, items, real, allowed[:0] if allowed.all() else allowed, made.lifelong)
+_CELLS_AT_A_TIME = 2**22
 
 
-_NOTHING = np.zeros(0, np.int32), np.zeros(0, np.bool_)
+def _answers(
+    choices: Choices, seed: int, users: LongVector, candidates: Profiles, n_items: int
+) -> Iterator[tuple[LongVector, IntVector, Flags, Flags]]:
+    """What randomized response says about every item of the catalogue: users, items, whether each is real, and that
+    it may leave."""
+    epsilons = choices.where(policy.item_epsilon or 0.0 for policy in choices.kinds)
+    rates = np.array([decoy_rate(choices.pi[user], epsilons[user]) for user in users])
+    at_once = max(1, _CELLS_AT_A_TIME // n_items)
+    for start in range(0, len(users), at_once):
+        some = users[start : start + at_once]
+        liked = np.zeros((len(some), n_items), dtype=np.bool_)
+        for row, user in enumerate(some.tolist()):
+            liked[row, candidates.of(user)] = True
+        chances = np.where(liked, choices.pi[some, None], rates[start : start + at_once, None])
+        places, items = np.nonzero(happens(randomized_response_words(seed, some, n_items), chances))
+        yield some[places], items.astype(np.int32), liked[places, items], np.ones(len(items), dtype=np.bool_)
 
 
 def _never(choices: Choices, users: LongVector, items: IntVector, n_items: int) -> Flags:
@@ -204,43 +197,3 @@ def _allowed(
     allowed = np.zeros(len(order), dtype=np.bool_)
     allowed[order[rank < np.minimum(most, budgets)[users]]] = True
     return allowed
-
-
-def _decoy_rates(choices: Choices) -> RealVector:
-    randomized_response = {
-        kind: policy.item_epsilon for kind, policy in enumerate(choices.kinds) if policy.item_epsilon is not None
-    }
-    rates = np.zeros(len(choices))
-    for user in np.flatnonzero(np.isin(choices.of_user, list(randomized_response))):
-        rates[user] = decoy_rate(choices.pi[user], randomized_response[int(choices.of_user[user])])
-    return rates
-
-
-@compiled
-def _answer(
-    seed: int,
-    users: LongVector,
-    liked_starts: LongVector,
-    liked: IntVector,
-    pi: RealVector,
-    q: RealVector,
-    n_items: int,
-    sizes: LongVector,
-    starts: LongVector,
-    items: IntVector,
-    real: Flags,
-) -> None:
-    """The decisions about all items: without `starts`, only how many are sent; with them, which, and which are real."""
-    drawn = np.empty(n_items, np.uint32)
-    for user in users:
-        randomized_response_words(seed, user, drawn)
-        position, end, count = liked_starts[user], liked_starts[user + 1], 0
-        for item in range(n_items):
-            likes = position < end and liked[position] == item
-            position += likes
-            if happens(drawn[item], pi[user] if likes else q[user]):
-                if len(starts) > 0:
-                    items[starts[user] + count] = item
-                    real[starts[user] + count] = likes
-                count += 1
-        sizes[user] = count

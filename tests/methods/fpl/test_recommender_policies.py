@@ -70,7 +70,7 @@ def test_a_stored_model_keeps_policies_and_home_vectors_to_the_clients(tmp_path)
     assert again._shared_arrays().keys() == {"item_vectors", "item_biases"}
 
 
-@pytest.mark.parametrize("lost", ["home_vectors", "never_starts", "policy_of_user"])
+@pytest.mark.parametrize("lost", ["home_vectors", "policies", "policy_of_user"])
 def test_a_model_whose_policies_are_not_complete_is_refused(lost):
     model = FPL(factors=4, epochs=1).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19])
     private = {name: array for name, array in model._private_arrays().items() if name != lost}

@@ -19,7 +19,6 @@ from outside.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +77,7 @@ class PrivateALS(SolvedFactors):
     def __init__(self) -> None: ...
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        begin, settings = time.perf_counter(), self.settings
+        settings = self.settings
         rng = np.random.default_rng(settings.seed)
         mu = mu_for(settings.epsilon, settings.delta)
         counts = noisy_counts(train, settings.items_per_user, np.sqrt(_COUNTS) * mu, rng)
@@ -93,10 +92,7 @@ class PrivateALS(SolvedFactors):
             users /= np.maximum(np.linalg.norm(users, axis=1, keepdims=True), 1.0)  # clipped to length 1
             self.item_vectors[retained] = self._items(users, audiences, per_iteration, rng)
         self.user_vectors = self._solved(train.profiles, self.item_vectors)
-        self.report |= {
-            "seconds": time.perf_counter() - begin,
-            "privacy": {"epsilon": settings.epsilon, "delta": settings.delta},
-        }
+        self.report["privacy"] = {"epsilon": settings.epsilon, "delta": settings.delta}
 
     def _items(self, users: FloatMatrix, audiences: list[IntVector], mu: float, rng: np.random.Generator) -> RealMatrix:
         """Item vectors from noisy sums over users whose vectors have length at most 1."""

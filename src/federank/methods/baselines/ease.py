@@ -9,7 +9,6 @@ It needs all histories in one place, and a table of items x items in memory: 24 
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,9 +92,7 @@ class EASE(ItemWeights):
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         _refuse_large_catalogue(train.n_items)
-        begin = time.perf_counter()
         self._keep(item_weights(train.matrix(), self.settings.regulariser))
-        self.report["seconds"] = time.perf_counter() - begin
 
     def _shared_arrays(self) -> Arrays:
         return {"weights": self.weights}

@@ -10,7 +10,6 @@ normalised graph, and a projection on its first singular vectors. Both need all 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,7 +76,7 @@ class RP3beta(ItemWeights):
     def __init__(self) -> None: ...
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        begin, settings, histories = time.perf_counter(), self.settings, train.matrix()
+        settings, histories = self.settings, train.matrix()
         to_items = csr_array(diags_array(_powers(train.profiles.sizes, -settings.alpha)) @ histories)
         to_users = csr_array(diags_array(_powers(train.popularity, -settings.alpha)) @ histories.T)
         damping = diags_array(_powers(train.popularity, -settings.beta))
@@ -92,7 +91,7 @@ class RP3beta(ItemWeights):
         items = np.concatenate([part.indices for part in rows])
         values = np.concatenate([part.data for part in rows]).astype(np.float32)
         self._keep(csr_array((values, items, starts), shape=(train.n_items, train.n_items)))
-        self.report |= {"seconds": time.perf_counter() - begin, "weights": int(self.weights.nnz)}
+        self.report["weights"] = int(self.weights.nnz)
 
     def _shared_arrays(self) -> Arrays:
         return stored_weights(self.weights)
@@ -126,10 +125,8 @@ class GFCF(FromHistories):
     def __init__(self) -> None: ...
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        begin = time.perf_counter()
         self._filters()
         self.singular_vectors = _first_singular_vectors(self._graph, self._factors, self.settings.seed)
-        self.report["seconds"] = time.perf_counter() - begin
 
     @property
     def _factors(self) -> int:

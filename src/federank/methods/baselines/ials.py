@@ -11,7 +11,6 @@ Users and items are solved for one by one, so threads never change a bit.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -209,7 +208,7 @@ class IALS(SolvedFactors):
     def __init__(self) -> None: ...
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        settings, begin = self.settings, time.perf_counter()
+        settings = self.settings
         size = train.n_items, settings.factors
         self.item_vectors = normal_rows(*size, seed=settings.seed, purpose=ITEM_FACTORS, scale=settings.initial_scale)
         put_back(self._earlier, train, {"item_vectors": self.item_vectors})
@@ -222,7 +221,6 @@ class IALS(SolvedFactors):
                 raise Diverged("The vectors of ials are no longer finite numbers; ask for a larger regulariser.")
             if training_options.after_epoch is not None:
                 training_options.after_epoch(iteration)
-        self.report["seconds"] = time.perf_counter() - begin
 
     def _solved(self, having: Profiles, vectors: FloatMatrix, threads: int = 1) -> FloatMatrix:
         """The best vector of every row, given the vectors of the others that it has."""

@@ -6,7 +6,6 @@ the smaller number comes first.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -168,7 +167,7 @@ class Biases(PredictsRatings):
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         refuse_bad_ratings(train, self.settings)
         assert train.ratings is not None
-        settings, begin = self.settings, time.perf_counter()
+        settings = self.settings
         ratings = train.ratings.astype(np.float64)
         self.mean = float(np.float32(ratings.mean()))
         users, items = np.zeros(train.n_users), np.zeros(train.n_items)
@@ -180,7 +179,6 @@ class Biases(PredictsRatings):
                 rest = ratings - self.mean - items[train.items]
                 users = _solved(train.users, rest, settings.user_damping, train.n_users)
         self.user_biases, self.item_biases = users.astype(np.float32), items.astype(np.float32)
-        self.report["seconds"] = time.perf_counter() - begin
 
     def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
         values: FloatVector = np.float32(self.mean) + self.user_biases[users] + self.item_biases[items]

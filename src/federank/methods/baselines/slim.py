@@ -9,7 +9,6 @@ place.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,7 +127,7 @@ class SLIM(ItemWeights):
     def __init__(self) -> None: ...
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        begin, settings = time.perf_counter(), self.settings
+        settings = self.settings
         together = items_together(train.matrix())
         solved: list[tuple[IntVector, FloatVector]] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * train.n_items
 
@@ -145,7 +144,7 @@ class SLIM(ItemWeights):
         # A solved column has the items that predict an item; the model keeps, per item, those that it predicts.
         speaking = csr_array((values, items, starts), shape=(train.n_items, train.n_items))
         self._keep(csr_array(speaking.T))
-        self.report |= {"seconds": time.perf_counter() - begin, "weights": int(self.weights.nnz)}
+        self.report["weights"] = int(self.weights.nnz)
 
     def _shared_arrays(self) -> Arrays:
         return stored_weights(self.weights)

@@ -13,7 +13,6 @@ model that has learnt can be loaded and used without it.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
@@ -195,7 +194,6 @@ class MultVAE(FromHistories):
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         """Train the network; `after_epoch` is called with each epoch's number while the best network is in place."""
-        begin = time.perf_counter()
         training, held_back = _hold_back(train, self.settings.held_back, self.settings.seed)
         best, best_epoch, epoch = -inf, 0, 0
         for epoch, network in enumerate(self._epochs(training), start=1):
@@ -206,7 +204,7 @@ class MultVAE(FromHistories):
                 training_options.after_epoch(epoch)
             if held_back is not None and epoch - best_epoch >= self.settings.patience:
                 break
-        self.report |= {"seconds": time.perf_counter() - begin, "epochs": epoch, "best_epoch": best_epoch}
+        self.report |= {"epochs": epoch, "best_epoch": best_epoch}
         if held_back is not None:
             self.report["held_back_ndcg"] = float(best)
 

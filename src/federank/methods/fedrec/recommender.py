@@ -29,7 +29,7 @@ from federank.methods.fedrec.reference import (
     implicit_part,
     normaliser,
 )
-from federank.methods.fedrec.simulation import PMFSettings, RatingFederation, RatingSettings, SVDPlusPlusSettings
+from federank.methods.fedrec.simulation import PMFSettings, RatingFederation, SVDPlusPlusSettings
 from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
 from federank.methods.recommender import Arrays, LearnsInRounds, made_from
 from federank.simulation.complexity import Cost, Counted, cost_figures, multiplications
@@ -47,8 +47,8 @@ class PMF(PredictsRatings, LearnsInRounds):
     tables: ClassVar = {"item_vectors": 2, "user_vectors": 2}
     method_type: ClassVar[type[federated.PMF]] = federated.PMF
     """The method of real clients that goes on from this model."""
-    settings_type: ClassVar[type[RatingSettings]] = PMFSettings
-    settings: RatingSettings
+    settings_type: ClassVar[type[PMFSettings]] = PMFSettings
+    settings: PMFSettings
     item_vectors: FloatMatrix
     user_vectors: FloatMatrix
 
@@ -294,7 +294,7 @@ def of_client(federation: RatingFederation, client: Client, virtual: int) -> int
     return multiplications(lambda: compute_ratings(recipe, client, broadcast, virtual))
 
 
-def fedrec_of_paper(settings: RatingSettings, *, ratings: int, users: int, items: int) -> Cost:
+def fedrec_of_paper(settings: PMFSettings, *, ratings: int, users: int, items: int) -> Cost:
     """The paper's formulas, for clients that have this many ratings in the mean."""
     size, d, rho, batch = ratings / users, settings.factors, settings.rho, settings.style == "batch"
     passes = passes_of_paper(settings)
@@ -311,6 +311,6 @@ def fedrec_of_paper(settings: RatingSettings, *, ratings: int, users: int, items
     )
 
 
-def passes_of_paper(settings: RatingSettings) -> int:
+def passes_of_paper(settings: PMFSettings) -> int:
     """T_local, as far as there are virtual ratings to predict."""
     return settings.t_local if settings.filling == "hybrid" and settings.rho > 0 else 0

@@ -47,8 +47,8 @@ from federank.simulation.federated import EngineName, Open, Tables, in_this_proc
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatingSettings(FedRecSettings, Settings):
-    """Settings of a simulation of rating prediction."""
+class PMFSettings(FedRecSettings, Settings):
+    """Settings of a simulation of PMF."""
 
     style: Literal["stochastic", "batch"] = "stochastic"
     """One client per round, whose vector moves with every rating; or all clients, with mean gradients."""
@@ -90,13 +90,8 @@ class RatingSettings(FedRecSettings, Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PMFSettings(RatingSettings):
-    """What can be chosen about PMF."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SVDPlusPlusSettings(RatingSettings):
-    """What can be chosen about SVD++."""
+class SVDPlusPlusSettings(PMFSettings):
+    """Settings of a simulation of SVD++."""
 
     implicit: ClassVar[bool] = True
     style: Literal["stochastic"] = "stochastic"
@@ -121,7 +116,7 @@ class RatingFederation:
     round_number: int = 0
 
     @classmethod
-    def established(cls, settings: RatingSettings, data: Interactions) -> RatingFederation:
+    def established(cls, settings: PMFSettings, data: Interactions) -> RatingFederation:
         """A federation before its first round: the server and every client draw their first values."""
         assert data.ratings is not None, "ratings are learnt from ratings"
         recipe = settings.recipe(data.profiles.sizes, data.n_items)
@@ -240,7 +235,7 @@ class RatingFederation:
         return f"learning_rate {self.recipe.learning_rate:g} is too large for this data; try a smaller one."
 
 
-def _first_values(settings: RatingSettings, rows: int, purpose: int) -> FloatMatrix:
+def _first_values(settings: PMFSettings, rows: int, purpose: int) -> FloatMatrix:
     table = np.zeros((rows, padded_width(settings.factors)), dtype=np.float32)
     span, factors = settings.initial_range, settings.factors
     table[:, :factors] = uniform_rows(rows, factors, seed=settings.seed, purpose=purpose, span=span)

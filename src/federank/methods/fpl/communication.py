@@ -173,7 +173,7 @@ class Tally(NamedTuple):
 
 
 @compiled(allocates=False)
-def _rows_since(changed_in: IntVector, round_number: int) -> int:
+def _rows_since(changed_in: IntVector, round_number: int) -> Any:
     """Number of rows that changed in this round or later."""
     since, count = np.int32(round_number), np.int32(0)
     for item in range(len(changed_in)):

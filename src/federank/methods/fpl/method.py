@@ -44,7 +44,6 @@ from federank.federation.rng import (
     first_items,
     first_word,
     happens,
-    normal_columns,
     normal_rows,
     words,
     words_wrap_around,
@@ -261,7 +260,6 @@ class FPL(FPLRules, FederatedMethod):
             seed=self.seed,
             scale=self.initial_scale,
             biases=self.initial_biases,
-            draw=normal_columns,  # compiles nothing
         )
         none = np.zeros((self.n_items, self.moments), dtype=np.float32)
         return FPLState(vectors, biases, none, none, np.zeros(self.clocks, dtype=np.int64))

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
-from federank._numerics.compiling import at_once, compiled
-from federank._numerics.rows import load_row, padded_width, store_row
+from federank._numerics.compiling import at_once
+from federank._numerics.rows import padded_width
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.federation import wire
@@ -35,17 +35,11 @@ from federank.methods.fpl.method import (
     FPL,
     HOME_ROUND,
     HOME_STEPS,
-    NO_BITS,
-    Draw,
     FPLModel,
     FPLRules,
     FPLState,
     FPLSums,
     FPLUpdate,
-    Profile,
-    draw_pair,
-    pair_slope,
-    user_gradient,
 )
 from federank.methods.fpl.settings import FPLSettings, Recipe, clients_of_round, recipe_for
 from federank.privacy.ledger import Ledger
@@ -237,28 +231,24 @@ def shard_count(recipe: Recipe, n_items: int, width: int) -> int:
 def next_sum(federation: Federation, sums: Sums, threads: int = 1, rounds: int = 1) -> FPLSums:
     """The clients' part of the next round, for any server step. Each shard of `sums` has its own memory."""
     run, number = federation.run, federation.round_number
-    aggregate: FPLSums = federation.method.empty()
     if run.recipe.one_by_one:
+        aggregate: FPLSums = federation.method.empty()
         table, aggregate.count = _play_noised(federation, rounds, adds=False)
         aggregate.vectors, aggregate.biases = table[:, :-1], table[:, -1]
         return aggregate
     clients = clients_of_round(run.recipe, number, len(run.user_vectors))[: None if rounds else 0]
     shards = len(sums.counts)
-    workers = min(threads, shards)
+    workers, updates = min(threads, shards), [FPLUpdate()] * shards
 
     def work(worker: int) -> None:
         buffers = kernels.new_buffers(len(run.width))
         for s in range(worker, shards, workers):
             theirs = clients[s * len(clients) // shards : (s + 1) * len(clients) // shards]
-            sums.counts[s] = kernels.play_clients(run, number, theirs, buffers, kernels.sum_of_shard(sums, s))
+            workspace = kernels.ClientWorkspace(buffers, kernels.sum_of_shard(sums, s))
+            updates[s] = kernels.sum_of_updates(run, number, theirs, workspace)
 
     at_once(work, workers)
-    for s, count in enumerate(sums.counts):
-        rows = sums.touched[s, :count]
-        aggregate.vectors[rows] += sums.vectors[s, rows, : run.recipe.factors]
-        aggregate.biases[rows] += sums.biases[s, rows]
-        aggregate.count += bool(count)
-    return aggregate
+    return federation.added(update for update in updates if len(update.items))
 
 
 def _play_noised(federation: Federation, rounds: int, *, adds: bool) -> tuple[FloatMatrix, int]:
@@ -269,38 +259,28 @@ def _play_noised(federation: Federation, rounds: int, *, adds: bool) -> tuple[Fl
     return sums, kernels.play_noised(federation.run, own, sums, adds, federation.round_number, rounds)
 
 
-# Compiled fold-in of many users: `FPL.fold_in` of method.py.
+# Compiled fold-in of many users: `FPL.fold_in` of method.py, as a round in which nothing is sent.
 
 
 def home_vectors(method: FPL, model: FPLModel, histories: Profiles, users: IntVector, steps: int) -> FloatMatrix:
     """Fold in these users: a vector for each, learnt from its full history with fixed item factors."""
-    width = padded_width(method.factors)
-    Q, vectors = (np.zeros((rows, width), dtype=np.float32) for rows in (len(model.biases), len(users)))
-    Q[:, : method.factors] = model.vectors[:, : method.factors]
-    rates = np.float32(method.learning_rate), np.float32(method.learning_rate * method.user_regulariser)
-    profiles = np.array(histories.starts), np.array(histories.items), NO_BITS
-    model_of_all = Q, np.array(model.biases), (0,) * width
-    _learn_at_home((method.seed, *rates, steps), profiles, model_of_all, np.array(users, np.int32), vectors)
-    return vectors[:, : method.factors]
+    sizes, factors = histories.sizes[users], method.factors
+    able = users[(sizes > 0) & (sizes < method.n_items)]
+    vectors = np.zeros((len(histories.sizes), padded_width(factors)), dtype=np.float32)
+    if len(able):
+        settings = _settings_of(method, triples=steps, order="as-in-code", most_triples=None)
+        recipe = recipe_for(settings, histories.sizes, method.n_items, np.zeros(len(vectors)))
+        items = np.zeros((method.n_items, vectors.shape[1]), dtype=np.float32)
+        items[:, :factors] = model.vectors[:, :factors]
+        none = np.zeros((0, 0), dtype=np.float32)
+        shared = items, np.array(model.biases), vectors, none, none
+        Federation(method, recipe._replace(dropout=1.0), histories, *shared, HOME_ROUND).sum_of(able)
+    return vectors[users, :factors]
 
 
-@compiled
-def _learn_at_home(numbers: Any, profiles: Any, model: Any, users: IntVector, vectors: FloatMatrix) -> None:
-    (seed, rate, regulariser, steps), (starts, items, no_bits), (Q, b, width) = numbers, profiles, model
-    for row in range(len(users)):
-        user = users[row]
-        start = starts[user]
-        size = starts[user + 1] - start
-        if size == 0 or size == len(b):
-            continue
-        p, profile = load_row(vectors, row, width), Profile(items, start, size, no_bits, len(b))
-        for counter in range(steps):
-            position, j, _ = draw_pair(Draw(seed, user, HOME_ROUND, counter), profile)
-            i = items[position]
-            q_i, q_j = load_row(Q, i, width), load_row(Q, j, width)
-            g = pair_slope(p, q_i, q_j, b[i], b[j])
-            p = p + rate * user_gradient(g, p, q_i, q_j, regulariser)
-        store_row(vectors, row, p)
+def _settings_of(method: FPL, **changes: Any) -> FPLSettings:
+    """The settings of a simulation of this method."""
+    return FPLSettings(**{name: getattr(method, name) for name in FPLRules.__dataclass_fields__} | changes)
 
 
 # The reference engine: the method's own functions. Slow; the compiled engine is tested against it.
@@ -379,8 +359,7 @@ class FPLClients:
     """Vectors, histories and draws of all users, played by the compiled engine's kernel."""
 
     def __init__(self, method: FPL, seed: int, histories: Profiles, choices: Choices) -> None:
-        rules = {name: getattr(method, name) for name in FPLRules.__dataclass_fields__} | {"seed": seed}
-        settings = FPLSettings(triples=method.triples, clients_per_round="all", **rules)
+        settings = _settings_of(method, triples=method.triples, clients_per_round="all", seed=seed)
         shared_profiles = shared_profiles_of_all(choices, seed, histories, method.n_items)
         own = choices.where(policy.triples or 0 for policy in choices.kinds)
         recipe = recipe_for(settings, histories.sizes, method.n_items, coins(choices), None, shared_profiles, own)

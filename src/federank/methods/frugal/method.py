@@ -38,7 +38,6 @@ from federank.federation.method import (
     Records,
     from_configuration,
 )
-from federank.federation.rng import normal_columns
 from federank.federation.wire import Array
 from federank.methods.frugal.item_weights import most_bytes, no_weights
 from federank.methods.frugal.objective import Objective, residuals, solve_user
@@ -351,7 +350,7 @@ class Frugal(FrugalRules, FederatedMethod):
 
     def initial_state(self) -> ServerState:
         """Vectors drawn as a simulation draws them; without supported items, where items need support."""
-        first = first_shared(self._rules(1), self.initial_scale, normal_columns)  # a server compiles nothing
+        first = first_shared(self._rules(1), self.initial_scale)
         state = after(self._rules(1), without_ridge(ServerState, self), first)
         if self.min_support == 1:
             return state

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
-from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, normal_columns
+from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, normal_rows
 from federank.federation.secure import simulated_noise
 from federank.methods.frugal.private_messages import directions_of
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of, planned
@@ -162,7 +162,7 @@ def fold_popularity(
     top = max(float(summed.max()), noise, 1 / C_INT)
     popularity = np.maximum(summed, max(noise, _LEAST_POPULARITY * top)) / top
     space = _Space(popularity, plan.power)
-    drawn = normal_columns(len(summed), plan.factors - 1, seed=seed, purpose=ITEM_FACTORS, scale=1.0)
+    drawn = normal_rows(len(summed), plan.factors - 1, seed=seed, purpose=ITEM_FACTORS, scale=1.0)
     likely: RealMatrix = drawn.astype(np.float64) * np.sqrt(space.expected)[:, None]
     directions, _ = np.linalg.qr(space.without_popular(likely))
     return popularity, space.weights(), space.vectors(directions)

@@ -17,7 +17,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealM
 from federank._numerics.topn import gram_matrix, tall_product
 from federank.errors import DataError, Diverged
 from federank.federation.adam import Adam, adam_step
-from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
+from federank.federation.rng import ITEM_FACTORS, normal_rows
 from federank.methods.frugal.item_weights import ItemWeights
 from federank.methods.frugal.private_plan import PrivatePlan
 from federank.methods.frugal.private_server import (
@@ -115,9 +115,9 @@ class FrugalState:
         fold(recipe, self, SummedMessages(residuals, squares, count))
 
 
-def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal_rows) -> FrugalState:
+def first_shared(recipe: FrugalRecipe, initial_scale: float) -> FrugalState:
     """What the server begins with: vectors drawn from the seed, and no memory."""
-    vectors = draw(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
+    vectors = normal_rows(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
     # Before the first upload nothing is known of the data: clients weigh the catalogue and the regularisation alike.
     own = first_regulariser(recipe._replace(initial_scale=initial_scale))
     moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
@@ -325,7 +325,7 @@ def _fold_spectral(
     if unknown.any():
         # A few users fill few directions. Anyone who shares nothing with them must be seen through the others.
         scale = float(np.sqrt(LEAST * spectrum.singular_values[~unknown][-1] / recipe.n_items))
-        drawn = normal_columns(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=scale)
+        drawn = normal_rows(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=scale)
         shared.vectors[:, unknown] = drawn[:, unknown]
     if recipe.most_shown < 1:
         model, having = (shared.vectors, weights, shared.regulariser), shared.counts / shared.received
@@ -419,7 +419,7 @@ def with_counts(recipe: FrugalRecipe, state: ServerState, counts: RealVector, cl
         return state
     if float(state.received[0]):  # what is not known of a new item comes with the next uploads
         return replace(state, weights=np.where((state.weights == 0) & supported, LEAST_WEIGHT, state.weights))
-    drawn = normal_columns(
+    drawn = normal_rows(
         recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=recipe.initial_scale
     )
     weights, regulariser = supported.astype(np.float32), state.regulariser
