@@ -70,7 +70,7 @@ TABLES: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     "duplicate RecBole header": (
         "a.inter", b"user_id:token\titem_id:token\titem_id:float\n1\t2\t3\n", ("a.inter", "'item_id'", "twice")
     ),
-    "one user only": ("a.csv", f"{HEADER}1,10,4,1000\n1,11,4,1000\n".encode(), ("a.csv", "one user", "two people")),
+    "one user only": ("a.csv", f"{HEADER}1,10,4,1000\n1,11,4,1000\n".encode(), ("a.csv", "one user", "two users")),
     "Latin-1": ("a.csv", "user,item\nJosé,1\nAna,1\n".encode("latin-1"), ("Line 2", "a.csv", "UTF-8")),
     "Latin-1 far below": ("a.csv", b"user,item\n" + b"1,1\n2,2\n" * 50_000 + b"\xe9,1\n", ("Line 100002", "UTF-8")),
     "UTF-16": ("a.csv", (HEADER + GOOD).encode("utf-16"), ("a.csv", "UTF-16", "UTF-8")),
@@ -286,7 +286,7 @@ def test_an_item_file_that_breaks_its_format_is_refused(tmp_path: Path) -> None:
     table.write_text(HEADER + GOOD)
     items = tmp_path / "items.csv"
     for content, said in {
-        "item_id,title\n10,Amélie\n11\n": r"Line 3 of .*items\.csv has 1 columns.* 2 are needed",
+        "item_id,title\n10,Amélie\n11\n": r"Line 3 of .*items\.csv has 1 columns.* has 2;",
         "thing,title,user\n10,Amélie,1\n": "none is known to hold item ids",
         "1,2\n3,4\n": "is not a file of items",
     }.items():

@@ -20,7 +20,7 @@ def test_a_card_tells_data_settings_training_metrics_and_privacy(tmp_path):
     assert "| pi | **0.4** (usually 1.0) |" in card
     assert f"| precision@5 | {fr.evaluate(model, SPLIT, at=5).means['precision@5']:.5f} |" in card
     assert f"`federank audit {tmp_path / 'model'}`" in card
-    assert "messages" in card
+    assert "uploads" in card
 
 
 def test_a_centralised_model_says_where_the_histories_lay(tmp_path):

@@ -10,7 +10,6 @@ from tests.studies.worlds import small_data
 
 from federank.errors import SettingError
 from federank.studies.results import (
-    Label,
     Point,
     RunRecord,
     Traffic,
@@ -156,10 +155,3 @@ def test_missing_keys_have_their_defaults():
 def test_an_unknown_key_is_refused():
     with pytest.raises(TypeError):
         read_record({"id": "a", "unknown": 1})
-
-
-def test_a_label_is_put_on_a_line_and_survives_its_file():
-    label = Label("a", "FPL, best pi", "city", {"pi": 0.5}, {}, "validation", best=True)
-    assert Label(**json.loads(json.dumps(label._asdict()))) == label
-    labels_of = label.applied_to(WHOLE)
-    assert (labels_of.group, labels_of.best, labels_of.metrics) == ("FPL, best pi", True, WHOLE.metrics)

@@ -294,11 +294,6 @@ def _as_seconds(column: pl.Series) -> pl.Series:
     return (column.floor() if column.dtype.is_float() else column).cast(pl.Int64, strict=False)
 
 
-def _as_numbers(column: pl.Series) -> pl.Series:
-    text = column.str.strip_chars() if column.dtype == pl.String else column
-    return text.cast(pl.Float32, strict=False)
-
-
 def checked_columns(series: Mapping[str, pl.Series], refuse: Callable[[str, Fault], object]) -> Columns:
     """The columns of these roles, as ids, numbers and seconds; `refuse` raises for the first fault of a role."""
     ids = {}
@@ -312,7 +307,7 @@ def checked_columns(series: Mapping[str, pl.Series], refuse: Callable[[str, Faul
         _refuse_first(role, column.is_null(), f"the id of {kind} is needed", refuse)
     ratings, times = series.get("ratings"), series.get("times")
     if ratings is not None:
-        ratings = _as_numbers(ratings)
+        ratings = (ratings.str.strip_chars() if ratings.dtype == pl.String else ratings).cast(pl.Float32, strict=False)
         _refuse_first("ratings", ~ratings.is_finite().fill_null(False), "a finite number is needed", refuse)
     if times is not None:
         times = _as_seconds(times)

@@ -9,7 +9,6 @@ Three editions of the same four columns, from the upstream zip or from its folde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ from federank.data.columns import (
     seconds,
 )
 from federank.data.interactions import Categories, Interactions
-from federank.data.text_files import Layout, Record, find_layout, read_delimited, records
+from federank.data.text_files import even_rows, find_layout, read_delimited
 from federank.errors import BadFile, DataError
 
 # What the items are called and which categories they belong to, from a file of items.
@@ -51,70 +50,54 @@ class ItemDetails(NamedTuple):
 
     titles: dict[str, str] | None
     categories: dict[str, list[str]] | None
+    repeated: str | None
+    """The first item that occurs twice."""
 
 
 def read_items(text: Text) -> ItemDetails:
     """The titles and categories in a file of items; of an item that occurs twice, the last ones."""
-    layout = find_layout(text)
+    layout, encoding, mark = find_layout(text), "utf-8", "|"
+    item = 0
+    title: int | None = 1
+    category: int | None = 2
+    flags = len(MOVIELENS_100K_GENRES) if layout.names is None and layout.width != 3 else 0
     if layout.names is not None:
-        return _named_columns(text, layout)
-    if layout.delimiter == "::" and layout.width == 3:
-        return _joined_genres(text, layout)
-    if layout.delimiter == "|" and layout.width == 5 + len(MOVIELENS_100K_GENRES):
-        return _flagged_genres(text, layout._replace(quoted=False))
-    raise BadFile(
-        f"{text.label} is not a file of items: a header with an item column and a title or category column is needed, "
-        "or MovieLens' u.item or movies.dat."
-    )
-
-
-def _flagged_genres(text: Text, layout: Layout) -> ItemDetails:
-    titles, categories = {}, {}
-    for record in _records(text, layout, _movielens_encoding(text)):
-        item, title, *_ = record.fields
-        flags = record.fields[-len(MOVIELENS_100K_GENRES) :]
-        titles[item] = title
-        categories[item] = [genre for genre, flag in zip(MOVIELENS_100K_GENRES, flags, strict=True) if flag == "1"]
-    return ItemDetails(titles, categories)
-
-
-def _joined_genres(text: Text, layout: Layout) -> ItemDetails:
-    rows = [record.fields for record in _records(text, layout, _movielens_encoding(text))]
-    return ItemDetails(
-        {item: title for item, title, _ in rows}, {item: _parts(genres, "|") for item, _, genres in rows}
-    )
-
-
-def _named_columns(text: Text, layout: Layout) -> ItemDetails:
-    names = layout.names or ()
-    item, title, category = (find_word(names, known) for known in (WORDS["items"], TITLES, CATEGORIES))
-    if item is None:
-        raise BadFile(
-            f"{text.label} has the columns {', '.join(map(repr, names))}, and none is known to hold item ids; call "
-            "that one item_id."
-        )
-    # RecBole parts a list of tokens with spaces, and a lone token is one word; everyone else uses bars.
-    mark = "|"
-    if layout.kinds and category is not None:
-        mark = " " if layout.kinds[category] == "token_seq" else "\n"
-    rows = [record.fields for record in _records(text, layout, "utf-8")]
-    return ItemDetails(
-        None if title is None else {row[item]: row[title] for row in rows},
-        None if category is None else {row[item]: _parts(row[category], mark) for row in rows},
-    )
-
-
-def _records(text: Text, layout: Layout, encoding: str) -> Iterator[Record]:
-    every = records(text.lines(), text.label, layout.delimiter, quoted=layout.quoted, encoding=encoding)
-    for number, record in enumerate(every):
-        if number < layout.skipped or not any(record.fields):
-            continue
-        if len(record.fields) != layout.width:
+        named = find_word(layout.names, WORDS["items"])
+        if named is None:
             raise BadFile(
-                f"Line {record.line} of {text.label} has {len(record.fields)} columns when cut at "
-                f"{layout.delimiter!r}, and {layout.width} are needed."
+                f"{text.label} has the columns {', '.join(map(repr, layout.names))}, and none is known to hold item "
+                "ids; call that one item_id."
             )
-        yield record
+        item, title, category = named, find_word(layout.names, TITLES), find_word(layout.names, CATEGORIES)
+        # RecBole parts a list of tokens with spaces, and a lone token is one word; everyone else uses bars.
+        if layout.kinds and category is not None:
+            mark = " " if layout.kinds[category] == "token_seq" else "\n"
+    elif (layout.delimiter, layout.width) in (("::", 3), ("|", 5 + flags)):
+        layout, encoding = layout._replace(quoted=layout.quoted and not flags), _movielens_encoding(text)
+    else:
+        raise BadFile(
+            f"{text.label} is not a file of items: a header with an item column and a title or category column is "
+            "needed, or MovieLens' u.item or movies.dat."
+        )
+    titles: dict[str, str] = {}
+    categories: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    repeated = None
+    for record in even_rows(text, layout, range(layout.width), encoding):
+        fields = record.fields
+        if fields[item] in seen and repeated is None:
+            repeated = fields[item]
+        seen.add(fields[item])
+        if title is not None:
+            titles[fields[item]] = fields[title]
+        if flags:
+            flagged = zip(MOVIELENS_100K_GENRES, fields[-flags:], strict=True)
+            categories[fields[item]] = [genre for genre, flag in flagged if flag == "1"]
+        elif category is not None and fields[category] != NO_GENRES:
+            categories[fields[item]] = [part.strip() for part in fields[category].split(mark) if part.strip()]
+        elif category is not None:
+            categories[fields[item]] = []
+    return ItemDetails(None if title is None else titles, None if category is None else categories, repeated)
 
 
 def _movielens_encoding(text: Text) -> str:
@@ -124,10 +107,6 @@ def _movielens_encoding(text: Text) -> str:
     except UnicodeDecodeError:
         return "latin-1"
     return "utf-8"
-
-
-def _parts(joined: str, mark: str) -> list[str]:
-    return [] if joined == NO_GENRES else [part.strip() for part in joined.split(mark) if part.strip()]
 
 
 class Edition(NamedTuple):
@@ -274,44 +253,22 @@ def read_catalogue_file(path: Path) -> Interactions:
 
 
 def read_catalogue(path: Path) -> list[dict[str, Any]]:
-    """The items of a file in its order, each of them once and with a title."""
-    text = read_text(path)
-    details, repeated = read_items(text), repeated_item(text)
+    """The items of a file in its order, each of them once and with a title; ids are numbers where all of them are."""
+    details = read_items(read_text(path))
     if details.titles is None:
         raise BadFile(f"{path.name} has no column of titles; a catalogue has the columns item_id and title.")
-    if repeated is not None:
-        raise BadFile(f"{path.name} names the item {repeated!r} twice; a catalogue names each once.")
+    if details.repeated is not None:
+        raise BadFile(f"{path.name} names the item {details.repeated!r} twice; a catalogue names each once.")
     if not details.titles:
         raise BadFile(f"{path.name} names no item; a catalogue has the columns item_id and title.")
-    return items_in(details)
-
-
-def repeated_item(text: Text) -> str | None:
-    """The first item that occurs twice in a file of items; None where each occurs once."""
-    layout = find_layout(text)
-    column = find_word(layout.names, WORDS["items"]) if layout.names is not None else 0
-    seen: set[str] = set()
-    encoding = "utf-8" if layout.names is not None else _movielens_encoding(text)
-    for record in _records(text, layout, encoding):
-        item = record.fields[column or 0]
-        if item in seen:
-            return item
-        seen.add(item)
-    return None
-
-
-def items_in(details: ItemDetails) -> list[dict[str, Any]]:
-    """Items with id, title and categories, in the order of their file; ids are numbers where all of them are."""
-    titles, categories = details
-    ids = list(titles if titles is not None else categories or ())
-    numbered = all(text.isascii() and text.removeprefix("-").isdecimal() and str(int(text)) == text for text in ids)
+    numbered = ids_of_text(pl.Series("id", list(details.titles))).dtype != pl.String
     return [
         {
             "id": int(item) if numbered else item,
-            "title": (titles or {}).get(item) or item,
-            "categories": (categories or {}).get(item, []),
+            "title": title or item,
+            "categories": (details.categories or {}).get(item, []),
         }
-        for item in ids
+        for item, title in details.titles.items()
     ]
 
 

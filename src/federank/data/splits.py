@@ -386,19 +386,15 @@ def divide(data: Interactions, division: Division) -> list[Split]:
             split = split_random(data, test, validation, seed)
         case "given":
             split = split_given(data.name)
-            split = _validated(split, validation, seed) if validation else split
+            if validation:  # drawn from training at random
+                cut = split_random(split.train, validation, seed=seed)
+                how = f"{split.how}, random {validation:g} of each user for validation, seed {seed}"
+                split = Split(cut.train, split.test, cut.test, how=how)
         case "strong":
             split = split_strong(data, test, validation_users=validation, seed=seed)
         case _:
             return split_folds(data, division.folds or 0, seed)
     return [split]
-
-
-def _validated(split: Split, validation: float, seed: int) -> Split:
-    """The same split with a validation part drawn from training at random."""
-    cut = split_random(split.train, validation, seed=seed)
-    how = f"{split.how}, random {validation:g} of each user for validation, seed {seed}"
-    return Split(cut.train, split.test, cut.test, how=how)
 
 
 def refuse_empty_parts(splits: Sequence[Split], division: Division) -> None:

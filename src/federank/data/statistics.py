@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from federank._numerics.arrays import LongVector, RealVector
+from federank._numerics.arrays import LongVector
 from federank.checks import check_type
 from federank.data.interactions import Categories, Interactions
 from federank.errors import DataError, SettingError
@@ -120,6 +120,13 @@ def statistics(data: Interactions) -> Statistics:
     per_user = np.bincount(data.users)
     per_user = per_user[per_user > 0]
     per_item = data.popularity[data.popularity > 0]
+    ratings, period = None, None
+    if data.ratings is not None:
+        exact = data.ratings.astype(np.float64)
+        ratings = Ratings(float(exact.min()), float(exact.mean()), float(exact.max()))
+    if data.times is not None:
+        first, last = int(data.times.min()), int(data.times.max())
+        period = Period(first, last, (last - first) / SECONDS_A_DAY)
     return Statistics(
         name=data.name,
         users=len(per_user),
@@ -134,8 +141,8 @@ def statistics(data: Interactions) -> Statistics:
         top_1_percent=share_of_top(per_item, 1),
         top_10_percent=share_of_top(per_item, 10),
         gini=gini(per_item),
-        ratings=None if data.ratings is None else _ratings(data.ratings.astype(np.float64)),
-        period=None if data.times is None else _period(data.times),
+        ratings=ratings,
+        period=period,
         categories=None if data.categories is None else category_shares(data.categories, data.popularity),
     )
 
@@ -190,15 +197,6 @@ def top_categories(categories: Categories) -> Categories:
 
 def _spread(counts: LongVector) -> Spread:
     return Spread(int(counts.min()), float(np.median(counts)), int(counts.max()))
-
-
-def _ratings(ratings: RealVector) -> Ratings:
-    return Ratings(float(ratings.min()), float(ratings.mean()), float(ratings.max()))
-
-
-def _period(times: LongVector) -> Period:
-    first, last = int(times.min()), int(times.max())
-    return Period(first, last, (last - first) / SECONDS_A_DAY)
 
 
 # A data set in one picture: the long tail, the activity of its users, and its categories where it has any.

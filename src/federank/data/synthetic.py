@@ -94,7 +94,6 @@ class Stream(IntEnum):
     ACTIVITY = 6
     PEOPLE = 7
     VISITS = 8
-    REMAINDERS = 9
     DISCOVERIES = 10
     TIMES = 11
 
@@ -202,7 +201,8 @@ def draw_map(places: int, seed: int) -> CityMap:
     return CityMap(
         neighbourhoods=count,
         cells=running_total(in_cells),
-        attractions=running_total(_attractions(places, seed)),
+        # A long tail: the place of rank r attracts 1 / (1 + 100 r / places) as much as the first.
+        attractions=running_total(full_weights(1 / (1 + 100 * shuffle((seed, Stream.RANKS), places) / places))),
         homes=homes,
         travels=running_total(_residuals(sizes, seed).ravel()),
         categories=categories.astype(np.int32),
@@ -227,12 +227,6 @@ def activity(people: int, places: int, checkins: int, seed: int) -> LongVector:
     tail = 3 * (1 / np.sqrt(np.sqrt(rest)) - 1)
     amounts = apportion(checkins, full_weights(0.4 + 0.6 * tail), limit=places)
     return amounts[shuffle((seed, Stream.ACTIVITY), people)]
-
-
-def _attractions(places: int, seed: int) -> LongVector:
-    """A long tail: the place of rank r attracts 1 / (1 + 100 r / places) as much as the first."""
-    ranks = shuffle((seed, Stream.RANKS), places)
-    return full_weights(1 / (1 + 100 * ranks / places))
 
 
 def _residuals(sizes: LongVector, seed: int) -> LongVector:

@@ -245,30 +245,25 @@ def bad_value(text: Text, layout: Layout, read: Collection[int], position: int, 
     )
 
 
-def check_rows(text: Text, layout: Layout, read: Collection[int]) -> None:
-    """Raise at the first row that is not UTF-8, breaks its quotes, or has too many or too few columns."""
-    for _ in _even_rows(text, layout, read):
-        pass
-
-
 def rewritten(text: Text, layout: Layout, read: Collection[int]) -> tuple[Text, Layout]:
     """The same table with every field in quotes, for a reader stricter than this one; a row at fault raises."""
     content = io.StringIO(newline="")
     writer = csv.writer(content, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writerows(record.fields for record in _even_rows(text, layout, read))
+    writer.writerows(record.fields for record in even_rows(text, layout, read))
     plain = Text(text.label, content.getvalue().encode())
     return plain, layout._replace(delimiter=",", quoted=True, skipped=0)
 
 
-def _even_rows(text: Text, layout: Layout, read: Collection[int]) -> Iterator[Record]:
-    for record in _rows_faults(text, layout, read):
+def even_rows(text: Text, layout: Layout, read: Collection[int], encoding: str = "utf-8") -> Iterator[Record]:
+    """The rows, blank ones aside; raises at the first one that is not such text, breaks its quotes, or is uneven."""
+    for record in _rows_faults(text, layout, read, encoding):
         if len(record.fields) != layout.width:
             raise _uneven(text, layout, record)
         yield record
 
 
-def _rows_faults(text: Text, layout: Layout, read: Collection[int]) -> Iterator[Record]:
-    every = records(text.lines(), text.label, layout.delimiter, quoted=layout.quoted)
+def _rows_faults(text: Text, layout: Layout, read: Collection[int], encoding: str = "utf-8") -> Iterator[Record]:
+    every = records(text.lines(), text.label, layout.delimiter, quoted=layout.quoted, encoding=encoding)
     for record in islice(every, layout.skipped, None):
         width = len(record.fields)
         if any(position < width and record.fields[position] for position in read):
@@ -359,7 +354,8 @@ def read_columns(text: Text, layout: Layout, roles: Roles) -> Columns:
         raise BadFile(f"{text.label} has a header but no rows; one line per interaction is needed.")
     # A row that ends early looks like one whose last field is empty: only the slow way distinguishes them.
     if layout.width - 1 not in roles and frame[wanted[-1]].null_count():
-        check_rows(text, layout, read)
+        for _ in even_rows(text, layout, read):
+            pass
 
     def refuse(role: str, fault: Fault) -> None:
         raise bad_value(text, layout, read, positions[role], fault)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -89,6 +90,14 @@ LOSS, SHARE, FORMULA = "loss:", "share:", "formula:"
 MD, STDR = "md:", "stdr:"
 """Before an error's name: how far a federated row is from its unfederated twin (FedRec, Eq. 10-11), in percent."""
 
+_DERIVED: dict[str, Callable[[Words], Words]] = {
+    MD: lambda of: Words(f"MD of {of.short}, %", f"Mean difference of {of.short}, %", ".2f", "lower"),
+    STDR: lambda of: Words(f"STDR of {of.short}, %", f"Standard deviation range of {of.short}, %", ".2f", "lower"),
+    SHARE: lambda of: Words(f"{of.short}, share", f"{of.axis}, as a share", ".1%", "lower"),
+    FORMULA: lambda of: of._replace(short=f"{of.short} (formula)", axis=f"{of.axis}, by the paper's formula"),
+    LOSS: lambda of: Words(f"Loss of {of.short}", f"Loss of: {of.axis}", "+.1%", "lower"),
+}
+
 _WITHOUT_CHANCE = {*COMPLEXITY, "cce", "rounds_per_epoch", "normalised_freshness"}
 
 
@@ -99,19 +108,9 @@ def has_chance(metric: str) -> bool:
 
 def words_of(metric: str) -> Words:
     """A metric's words, with its N and its category worked in."""
-    for kind, short, axis in ((MD, "MD", "Mean difference"), (STDR, "STDR", "Standard deviation range")):
-        if metric.startswith(kind):
-            name = words_of(metric.removeprefix(kind)).short
-            return Words(f"{short} of {name}, %", f"{axis} of {name}, %", ".2f", "lower")
-    if metric.startswith(SHARE):
-        shared = words_of(metric.removeprefix(SHARE))
-        return Words(f"{shared.short}, share", f"{shared.axis}, as a share", ".1%", "lower")
-    if metric.startswith(FORMULA):
-        known = words_of(metric.removeprefix(FORMULA))
-        return known._replace(short=f"{known.short} (formula)", axis=f"{known.axis}, by the paper's formula")
-    if metric.startswith(LOSS):
-        lost = words_of(metric.removeprefix(LOSS))
-        return Words(f"Loss of {lost.short}", f"Loss of: {lost.axis}", "+.1%", "lower")
+    for prefix, derived in _DERIVED.items():
+        if metric.startswith(prefix):
+            return derived(words_of(metric.removeprefix(prefix)))
     server, _, rest = metric.rpartition(":")
     name, n, category = parts(rest)
     known = KNOWN.get(name, Words(name.replace("_", " "), name.replace("_", " "), ".4f", None))

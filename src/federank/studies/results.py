@@ -147,16 +147,12 @@ class Label(NamedTuple):
     chosen_on: Part | None
     best: bool = False
 
-    def applied_to(self, record: RunRecord) -> RunRecord:
-        """The line under this label."""
-        return replace(record, **self._asdict())
-
 
 def read_record(content: Mapping[str, Any]) -> RunRecord:
     """A record from its JSON."""
     held = {
         "at": tuple(content.get("at", ())),
-        "curve": tuple(_point(point) for point in content.get("curve", ())),
+        "curve": tuple(Point(point.pop("epoch"), point) for point in map(dict, content.get("curve", ()))),
         "bytes": Traffic(**content["bytes"]) if content.get("bytes") else None,
     }
     return RunRecord(**{**content, **held})
@@ -173,10 +169,6 @@ def record_as_json(record: RunRecord) -> dict[str, Any]:
     return {
         name: value for name, value in content.items() if value or name not in ("extra", "best", "repeats_left_out")
     }
-
-
-def _point(content: Mapping[str, Any]) -> Point:
-    return Point(int(content["epoch"]), {name: value for name, value in content.items() if name != "epoch"})
 
 
 FORMAT = 1
@@ -209,7 +201,10 @@ class Results:
         with _disk_errors(position):
             if (position / "VERSION").is_file():
                 _refuse_other_format(position)
-            elif position.is_dir() and any(not _is_beginning(path) for path in position.iterdir()):
+            elif position.is_dir() and any(
+                path.name not in ("users", "claims") and not path.name.removeprefix(".").startswith("VERSION")
+                for path in position.iterdir()  # what another process has made so far of a new folder is no obstacle
+            ):
                 raise BadFile(
                     f"{position} holds something else than results of a study; choose another folder with --out."
                 )
@@ -241,7 +236,7 @@ class Results:
         if current is None:
             return list(self._records.values())
         _, labels = current
-        return [label.applied_to(self._records[label.id]) for label in labels if label.id in self._records]
+        return [replace(self._records[one.id], **one._asdict()) for one in labels if one.id in self._records]
 
     def record(self, identity: str) -> RunRecord | None:
         """The run with this id, if it is known (see `refresh`)."""
@@ -323,19 +318,13 @@ class Results:
         claims = self.folder / "claims"
         if not claims.is_dir():  # as in a copy without its locks
             return []
-        open_runs = [path.name for path in claims.iterdir() if path.name not in self._records]
-        return sorted(name for name in open_runs if name != "writing" and self._is_claimed(name))
-
-    def _is_claimed(self, identity: str) -> bool:
-        held = self.claim(identity)
-        if held is not None:
-            held.close()
-        return held is None
-
-
-def _is_beginning(path: Path) -> bool:
-    """Whether this is what another process has made so far of a new results folder."""
-    return path.name in ("VERSION", "users", "claims") or path.name.startswith(".VERSION.")
+        claimed = []
+        for name in sorted({path.name for path in claims.iterdir()} - {"writing", *self._records}):
+            if (held := self.claim(name)) is None:
+                claimed.append(name)
+            else:
+                held.close()
+        return claimed
 
 
 def _refuse_other_format(folder: Path) -> None:

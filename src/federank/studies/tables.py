@@ -51,16 +51,13 @@ def significance_marks(
     tested = [metric for metric in metrics if sum(metric in table.columns for table in users) > 1]
     if not tested:
         return {}, None
-    references = _matched(rows, against) if matched else [_reference(rows, users, tested[0], against)] * len(rows)
+    references = _references(rows, users, tested[0], against, matched)
     positions, p_values = [], []
     for position, (table, reference) in enumerate(zip(users, references, strict=True)):
+        if reference is None or position == reference:
+            continue
         for metric in tested:
-            if (
-                reference is not None
-                and position != reference
-                and metric in table.columns
-                and metric in users[reference].columns
-            ):
+            if metric in table.columns and metric in users[reference].columns:
                 both = paired(table, users[reference], metric)
                 differences = (both["first"] - both["second"]).to_numpy()
                 if len(differences) > 1:
@@ -83,16 +80,20 @@ def _per_user(row: Row, metrics: Sequence[str], users_of: Callable[[str], Any]) 
     return narrow.group_by("user", maintain_order=True).agg(pl.col(held).mean())
 
 
-def _matched(rows: Sequence[Row], against: str | None) -> list[int | None]:
-    """For each row the position of the named group's row at the same swept values."""
-    named = {(row.data, row.swept): position for position, row in enumerate(rows) if row.group == against}
-    return [named.get((row.data, row.swept)) for row in rows]
+def _references(
+    rows: Sequence[Row], users: Sequence[pl.DataFrame], metric: str, against: str | None, matched: bool
+) -> list[int | None]:
+    """For each row the position of the row that it is tested against: the best one, or the best of those named.
 
-
-def _reference(rows: Sequence[Row], users: Sequence[pl.DataFrame], metric: str, against: str | None) -> int:
+    With `matched` it is the named group's row at the same swept values.
+    """
+    if matched:
+        at = {(row.data, row.swept): position for position, row in enumerate(rows) if row.group == against}
+        return [at.get((row.data, row.swept)) for row in rows]
     held = [position for position, table in enumerate(users) if metric in table.columns]
     named = [position for position in held if against in (rows[position].group, rows[position].label)]
-    return max(named or held, key=lambda position: score(metric, rows[position].mean(metric) or 0.0))
+    best = max(named or held, key=lambda position: score(metric, rows[position].mean(metric) or 0.0))
+    return [best] * len(rows)
 
 
 _ATTACK = f"{AUDIT}attack_held_back"
@@ -188,14 +189,10 @@ def results_table(
     watched, goal = asks_for(metrics, AUDIT), spec.goal
     shown = seen_rows(rows) if watched else list(enumerate(rows))
     if watched:  # a figure of noise, say, where no row has noise
-        metrics = [
-            metric for metric in metrics if metric == _ATTACK or any(len(row.values(metric)) for _, row in shown)
-        ]
-    theirs = {
-        (position, metric): published(specs, row, rows, metric)
-        for position, row in enumerate(rows)
-        for metric in metrics
-    }
+        there = {metric for metric in metrics if any(len(row.values(metric)) for _, row in shown)}
+        metrics = [metric for metric in metrics if metric == _ATTACK or metric in there]
+    places = ((position, metric) for position in range(len(rows)) for metric in metrics)
+    theirs = {(position, metric): published(specs, rows[position], rows, metric) for position, metric in places}
     published_metrics = {metric for (_, metric), value in theirs.items() if value is not None}
     marks, reference = significance_marks(rows, metrics, users_of, against, matched=asks_for(metrics, LOSS))
     columns = [Column("", "Method", number=False), *([Column("", "Server sees", number=False)] if watched else [])]
@@ -206,9 +203,8 @@ def results_table(
             columns += [Column(head, name) for name in names]
         else:
             is_number = metric != _ATTACK
-            beside = any(
-                not by_formula(specs, other) for other in published_metrics
-            )  # "ours" distinguishes it from the paper's
+            # "ours" distinguishes it from the paper's
+            beside = any(not by_formula(specs, other) for other in published_metrics)
             columns.append(Column(head, "ours", is_number) if beside else Column("", head, is_number))
     columns += [Column("", "Goal", number=False)] if goal else []
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
@@ -222,7 +218,7 @@ def results_table(
             ours, paper = row.mean(metric), theirs[position, metric]
             cells.append(_ours(row, metric, marks.get((position, metric), ""), number in best[metric]))
             if metric in published_metrics:
-                percent = percent_difference(ours, paper)
+                percent = None if ours is None or not paper else 100 * (ours - paper) / abs(paper)
                 cells.append(Cell(written(metric, paper), paper))
                 notable = percent is not None and abs(percent) > NOTABLE
                 formula = by_formula(specs, metric)
@@ -235,11 +231,6 @@ def results_table(
     caption = " ".join(filter(None, [spec.caption, _how_to_read(rows, bool(published_metrics), reference, spec)]))
     title = f"{spec.title}: {data}"
     return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(body)), differences
-
-
-def percent_difference(ours: float | None, paper: float | None) -> float | None:
-    """By how many percent ours is above the paper's; None where either is missing or the paper's is 0."""
-    return None if ours is None or not paper else 100 * (ours - paper) / abs(paper)
 
 
 def _apart(percent: float | None, notable: bool, *, as_ratio: bool) -> Cell:
@@ -287,7 +278,8 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, spe
     seeds = sorted({len(row.records) for row in rows})
     sentences = []
     if seeds and seeds[-1] > 1:
-        sentences.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
+        counts = " to ".join(map(str, sorted({seeds[0], seeds[-1]})))
+        sentences.append(f"Mean ± standard deviation over {counts} runs (seeds and folds).")
     elif seeds and any(map(has_chance, spec.metrics)):
         sentences.append("One run each: differences of some percent may be luck.")
     elif seeds:
@@ -307,7 +299,3 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, spe
     if compared:
         sentences.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
     return " ".join(sentences)
-
-
-def _span(counts: Sequence[int]) -> str:
-    return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"

@@ -78,13 +78,8 @@ def headline(result: Findings) -> dict[str, float | None]:
     popularity, best = result.attacks["popularity"], result.best
     content: dict[str, float | None] = {"disclosed_share": result.disclosed_share}
     for of in ("", "_held_back"):
-        content |= {
-            f"popularity{of}": popularity[f"auc{of}"],
-            f"auc{of}": best[f"auc{of}"],
-            f"gain{of}": best[f"gain{of}"],
-            f"gain{of}_low": best[f"gain{of}_low"],
-            f"gain{of}_high": best[f"gain{of}_high"],
-        }
+        content[f"popularity{of}"] = popularity[f"auc{of}"]
+        content |= {name: best[name] for name in (f"auc{of}", f"gain{of}", f"gain{of}_low", f"gain{of}_high")}
     return content
 
 
@@ -149,13 +144,18 @@ def communication_of(model: Recommender) -> dict[str, Any] | None:
     return content
 
 
+def _bytes(sent: dict[str, Any]) -> tuple[float, float]:
+    """The bytes that all clients have sent and received."""
+    return sent["up"]["bytes"], sent.get("down_changed", sent["down_dense"])["bytes"]
+
+
 def lifetime(sent: dict[str, Any], clients: int) -> dict[str, float]:
     """Uploads of a client, and the megabytes of its uploads and downloads; rows that changed are all it downloads.
 
     `lifetime_written_out` has an upload's full matrix in the place of its two factors, as it must travel where only
     sums may be read; methods whose uploads are rows as they are have only the one form.
     """
-    up, down = sent["up"]["bytes"], sent.get("down_changed", sent["down_dense"])["bytes"]
+    up, down = _bytes(sent)
     written_out = sent.get("up_written_out", sent["up"])["bytes"]
     return {
         "lifetime_messages": sent["uploads"] / clients,
@@ -279,7 +279,9 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     if ranking:
         result = evaluate(model, split, at=run.at, metrics=ranking, over=run.over)
         metrics |= result.means | group_means(result.by_group) | _training_part(split, result)
-        users = _parquet(result)
+        content = io.BytesIO()
+        result.per_user.write_parquet(content)
+        users = content.getvalue()
     extra = extras(model, split, run.extras, run.at[-1])
     if run.audit is not None:
         audit_metrics, beside = audited(model, run.audit)
@@ -287,10 +289,12 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     sent = communication_of(model) if run.counts_traffic or not model.replays_communication else None
     metrics |= _figure_of_noise(model) | (lifetime(sent, model.training.n_users) if sent else {})
     about = {
-        "metrics": {name: _finite(value) for name, value in metrics.items()},
+        "metrics": {
+            name: value if value is not None and math.isfinite(value) else None for name, value in metrics.items()
+        },
         "epoch": run.epochs if run.epoch is None else run.epoch,
         "curve": curve,
-        "bytes": _bytes(sent),
+        "bytes": Traffic(*map(int, _bytes(sent))) if sent else None,
         "extra": extra,
     }
     return about, users
@@ -311,30 +315,12 @@ def _training_part(split: Split, result: Evaluation) -> dict[str, float]:
     return sizes | {f"bias_train/{category}": value for category, value in biases if value is not None}
 
 
-def _parquet(result: Evaluation) -> bytes:
-    content = io.BytesIO()
-    result.per_user.write_parquet(content)
-    return content.getvalue()
-
-
 def _figure_of_noise(model: Recommender) -> dict[str, float]:
     """What the accountant says of a run with noise: of the user with the most rounds, if there is a figure."""
     epsilon = model.report.get("privacy", {}).get("epsilon")
     if "adjacency" in model.report:  # noise of two servers (methods/frugal/private.py)
         epsilon = model.report["epsilon"]
     return {} if epsilon is None else {"noise_epsilon": epsilon}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _bytes(sent: dict[str, Any] | None) -> Traffic | None:
-    """What the clients sent and received, where the method is a federation that counts it."""
-    if not sent:
-        return None
-    down = sent.get("down_changed", sent["down_dense"])
-    return Traffic(up=int(sent["up"]["bytes"]), down=int(down["bytes"]))
 
 
 def _peak_memory() -> float:

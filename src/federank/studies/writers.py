@@ -101,7 +101,8 @@ def _table(table: Table) -> str:
 
 
 def _heads(columns: tuple[Column, ...]) -> str:
-    names = "".join(f'<th scope="col"{_side(column)}>{escape(column.name)}</th>' for column in columns)
+    sides = (' class="number"' if column.number else "" for column in columns)
+    names = "".join(f'<th scope="col"{side}>{escape(one.name)}</th>' for side, one in zip(sides, columns, strict=True))
     if not any(column.bundle for column in columns):
         return f"<tr>{names}</tr>\n"
     bundles = ""
@@ -128,10 +129,6 @@ def _cell(cell: Cell, column: Column, *, first: bool) -> str:
         return f'<th scope="row">{text}</th>'
     kinds = " ".join(["number"] * column.number + ["notable"] * cell.notable)
     return f'<td class="{kinds}">{text}</td>' if kinds else f"<td>{text}</td>"
-
-
-def _side(column: Column) -> str:
-    return ' class="number"' if column.number else ""
 
 
 def _picture(picture: Picture, number: int) -> str:
@@ -246,15 +243,11 @@ def escaped(text: str) -> str:
 
 
 def _table_markdown(table: Table) -> str:
-    head = " | ".join(escaped(_head(column)) for column in table.columns)
+    head = " | ".join(escaped(f"{column.bundle} {column.name}".strip()) for column in table.columns)
     rule = "|".join("---:" if column.number else "---" for column in table.columns)
     lines = [f"| {' | '.join(map(_cell_markdown, row))} |" for row in table.rows]
     body = "\n".join([f"| {head} |", f"|{rule}|", *lines])
     return f"## {escaped(table.title)}\n\n{body}\n\n{escaped(table.caption)}".rstrip()
-
-
-def _head(column: Column) -> str:
-    return column.name if not column.bundle else f"{column.bundle} {column.name}"
 
 
 def _cell_markdown(cell: Cell) -> str:

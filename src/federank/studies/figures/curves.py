@@ -20,10 +20,9 @@ from federank.studies.figures.style import (
     INK,
     MOST_SERIES,
     PAPER,
-    Drawn,
+    Drawing,
     PanelData,
     label_beside,
-    legend_below,
     legend_of,
     look,
     new_panel,
@@ -39,25 +38,24 @@ if TYPE_CHECKING:
 Curve = dict[int, float]
 
 
-def draw_convergence(panel: PanelData) -> Drawn | None:
+def draw_convergence(panel: PanelData) -> Drawing | None:
     """One panel and what it shows, or None where no run has a curve of this metric."""
     rows, records = panel.rows, panel.records
-    metric = panel.metric or _first_metric(rows, records)
+    traced = (point for record in (*(one for row in rows for one in row.records), *records) for point in record.curve)
+    metric = panel.metric or next((name for point in traced for name in point.values), None)
     if metric is None:
         return None
     if len(rows) > MOST_SERIES and len({row.family for row in rows}) > 1:
         rows = best_of_sweeps(rows, lambda row: score(metric, row.mean(metric) or 0.0))
     elif len(rows) > 1:
         rows = [row for row in rows if not row.is_best]  # the sweep has the same point already
-    tested = {row.label: _mean_curve([record.curve for record in row.records], metric) for row in rows}
-    curves = {label: curve for label, curve in tested.items() if len(curve) > 1}
-    on_test = bool(curves)
-    if not on_test:
-        chosen = {row.label: _mean_curve(_curves_of_choice(row, records), metric) for row in rows}
-        curves = {label: curve for label, curve in chosen.items() if len(curve) > 1}
+    on_test = _mean_curves({row.label: [record.curve for record in row.records] for row in rows}, metric)
+    curves = on_test or _mean_curves({row.label: _curves_of_choice(row, records) for row in rows}, metric)
     if not curves:
         return None
-    labels = thin_out(list(curves))
+    labels = list(curves)
+    if len(labels) > MOST_SERIES:  # as many as can be distinguished, the first and the last among them
+        labels = [labels[round(position)] for position in np.linspace(0, len(labels) - 1, MOST_SERIES)]
     shared = shared_beginning(labels)
     figure, axes = new_panel(f"{shared}{panel.title}")
     for position, label in enumerate(labels):
@@ -69,19 +67,11 @@ def draw_convergence(panel: PanelData) -> Drawn | None:
     _leave_out_the_start(axes, [curves[label] for label in labels], metric)
     axes.set(xlabel="Epoch", ylabel=words_of(metric).axis + ("" if on_test else "\n(on the validation part)"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_below(figure)
     sentences = []
     for label in labels:
         best = max(curves[label], key=lambda epoch: score(metric, curves[label][epoch]))
         sentences.append(f"{label} after {best} epoch{'s' * (best > 1)} ({written_once(metric, curves[label][best])})")
-    return Drawn(figure, f"Best by {words_of(metric).short}: {'; '.join(sentences)}.")
-
-
-def thin_out(labels: Sequence[str]) -> list[str]:
-    """As many as can be distinguished: evenly chosen, the first and the last among them."""
-    if len(labels) <= MOST_SERIES:
-        return list(labels)
-    return [labels[round(position)] for position in np.linspace(0, len(labels) - 1, MOST_SERIES)]
+    return figure, f"Best by {words_of(metric).short}: {'; '.join(sentences)}."
 
 
 def shared_beginning(labels: Sequence[str]) -> str:
@@ -93,12 +83,15 @@ def shared_beginning(labels: Sequence[str]) -> str:
     return "".join(f"{words[0]}, " for words in alike)
 
 
-def _mean_curve(curves: Sequence[Sequence[Point]], metric: str) -> Curve:
-    """The mean over the curves that have the metric, for each epoch that all of them have."""
-    held = [{point.epoch: float(point.values[metric]) for point in curve if metric in point.values} for curve in curves]
-    held = [curve for curve in held if curve]
-    epochs = sorted(set.intersection(*map(set, held))) if held else []
-    return {epoch: float(np.mean([curve[epoch] for curve in held])) for epoch in epochs}
+def _mean_curves(rows: Mapping[str, Sequence[Sequence[Point]]], metric: str) -> dict[str, Curve]:
+    """For each row with two points or more the mean of its curves, at each epoch that all with the metric have."""
+    means: dict[str, Curve] = {}
+    for label, curves in rows.items():
+        values = [{point.epoch: point.values[metric] for point in one if metric in point.values} for one in curves]
+        held = [curve for curve in values if curve]
+        epochs = sorted(set.intersection(*map(set, held))) if held else []
+        means[label] = {epoch: float(np.mean([curve[epoch] for curve in held])) for epoch in epochs}
+    return {label: curve for label, curve in means.items() if len(curve) > 1}
 
 
 def _curves_of_choice(row: Row, records: Sequence[RunRecord]) -> list[Sequence[Point]]:
@@ -118,12 +111,6 @@ def _curves_of_choice(row: Row, records: Sequence[RunRecord]) -> list[Sequence[P
 
 def _but_epochs(record: RunRecord) -> dict[str, Any]:
     return {name: value for name, value in record.settings.items() if name != "epochs"}
-
-
-def _first_metric(rows: Sequence[Row], records: Sequence[RunRecord]) -> str | None:
-    every = [record for row in rows for record in row.records] + list(records)
-    points = (point for record in every for point in record.curve[:1])
-    return next((name for point in points for name in point.values), None)
 
 
 def _leave_out_the_start(axes: Any, curves: Sequence[Curve], metric: str) -> None:
@@ -150,7 +137,7 @@ _VARIANTS = (("*", 10), ("D", 6), ("^", 7), ("P", 7))
 Points = list[tuple[float, float]]
 
 
-def draw_lifetime(panel: PanelData) -> Drawn | None:
+def draw_lifetime(panel: PanelData) -> Drawing | None:
     """One data set's panel and what it shows, or None where no run has counted what it sent."""
     up = panel.metric
     judged = [row for row in panel.rows if row.mean(up) is not None]
@@ -170,11 +157,10 @@ def draw_lifetime(panel: PanelData) -> Drawn | None:
     label_beside(axes, list(level.values()), list(level))
     axes.set(xlabel=words_of(_COST).axis, ylabel=words_of(up).axis)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    legend_below(figure)
     best = max(costly, key=lambda row: row.mean(up) or 0.0)
     dearest = max(costly, key=lambda row: row.mean(_COST) or 0.0)
     reached, spent = written_once(up, best.mean(up)), written_once(up, dearest.mean(up))
-    return Drawn(
+    return (
         figure,
         f"Best: {best.label} ({words_of(up).short} {reached}) with {_megabytes(best)} per client. "
         f"Most expensive: {dearest.label} ({spent}) with {_megabytes(dearest)}.",
@@ -233,11 +219,13 @@ USUAL, GOAL = 5.0, 0.05
 _ROW_INCHES = 0.27
 
 
-def draw_poisoning(panel: PanelData) -> Drawn | None:
+def draw_poisoning(panel: PanelData) -> Drawing | None:
     """One data set's panel and what it shows, or None where no one has pushed anything."""
-    share = _share(panel.rows)
-    if share is None:
+    names = {name for row in panel.rows for record in row.records for name in record.metrics}
+    shares = sorted(float(match[1]) for match in map(_EXPOSURE.fullmatch, names) if match is not None)
+    if not shares:
         return None
+    share = USUAL if USUAL in shares else shares[-1]
     reached = [(row, row.mean(f"exposure_undefended_{share:g}"), row.mean(f"exposure_{share:g}")) for row in panel.rows]
     pushed = [(row.label, free, held) for row, free, held in reached if free is not None and held is not None]
     pushed = [entry for entry in pushed if max(entry[1:]) >= 0.01]
@@ -257,15 +245,8 @@ def draw_poisoning(panel: PanelData) -> Drawn | None:
     legend_of(figure, [(without, "without the defences"), (defended, "with the defences"), (goal, "the goal")])
     within = sum(held <= GOAL for _, _, held in pushed)
     worst, _, most = max(pushed, key=lambda entry: entry[2])
-    return Drawn(
+    return (
         figure,
         f"With the defences on, {within} of {len(pushed)} attacks show the item to {GOAL:.0%} of users at most; "
         f"{worst} shows it to {most:.1%}.",
     )
-
-
-def _share(rows: Sequence[Row]) -> float | None:
-    """The share of malicious clients that is drawn, in per cent."""
-    names = {name for row in rows for record in row.records for name in record.metrics}
-    shares = sorted(float(match[1]) for match in map(_EXPOSURE.fullmatch, names) if match is not None)
-    return None if not shares else USUAL if USUAL in shares else shares[-1]

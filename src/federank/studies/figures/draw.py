@@ -14,7 +14,7 @@ from federank.checks import unknown_name
 from federank.errors import SettingError
 from federank.studies.figures.curves import draw_convergence, draw_lifetime, draw_poisoning
 from federank.studies.figures.privacy import draw_full_price, draw_guarantee, draw_price
-from federank.studies.figures.style import MOST_SERIES, Drawn, PanelData, as_svg, drawing
+from federank.studies.figures.style import MOST_SERIES, Drawing, PanelData, as_svg, drawing, legend_of
 from federank.studies.figures.sweep import (
     draw_cost,
     draw_coverage,
@@ -33,7 +33,7 @@ from federank.studies.rows import Row, best_of_sweeps
 class Kind(NamedTuple):
     """A kind of figure."""
 
-    draw: Callable[[PanelData], Drawn | None]
+    draw: Callable[[PanelData], Drawing | None]
     """Draws one panel; None where the runs have nothing for it."""
     title: str
     caption: str
@@ -191,7 +191,10 @@ def _panels(
         with drawing():
             drawn = kind.draw(PanelData(name, held, metric, sweep, spec, specs, records))
             if drawn is not None:
-                yield Panel(name, as_svg(drawn.figure), drawn.seen)
+                figure, seen = drawn
+                if not figure.legends:
+                    legend_of(figure)
+                yield Panel(name, as_svg(figure), seen)
 
 
 def _parts(

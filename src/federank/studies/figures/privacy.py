@@ -14,7 +14,7 @@ from federank.studies.figures.style import (
     FAINT,
     INK,
     PAPER,
-    Drawn,
+    Drawing,
     PanelData,
     apart,
     legend_of,
@@ -45,7 +45,7 @@ _LABEL = 0.035  # space for an epsilon, of the panel's width
 _TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
 
 
-def draw_full_price(panel: PanelData) -> Drawn | None:
+def draw_full_price(panel: PanelData) -> Drawing | None:
     """The same of full histories: what the best attacker gains on everything that a user has.
 
     Whether messages are sent plainly or added up is then a way of sharing of its own.
@@ -59,7 +59,7 @@ def draw_price(
     label: str = "Best attack on what was held back,\nabove popularity",
     *,
     each_server: bool = False,
-) -> Drawn | None:
+) -> Drawing | None:
     """One data set's panel and what it shows, or None where nothing was audited."""
     across = panel.metric
     seen = [row for _, row in seen_rows(panel.rows) if row.sees and row.mean(across) is not None]
@@ -114,7 +114,7 @@ def draw_price(
     if guarantees:
         keys.append((Line2D([], [], linestyle=""), "numbers: epsilon"))
     legend_of(figure, keys)
-    return Drawn(figure, _description(seen, hidden, front, across))
+    return figure, _description(seen, hidden, front, across)
 
 
 def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[Any, str]]:
@@ -175,7 +175,7 @@ _CHEAP = 0.9
 _COHORT = "leader:cohort"
 
 
-def draw_guarantee(panel: PanelData) -> Drawn | None:
+def draw_guarantee(panel: PanelData) -> Drawing | None:
     """The panel and what it shows, or None where nothing was run with and without noise."""
     without, popular, *_ = *(panel.spec.baselines or ()), "", ""
     curves = {}
@@ -211,7 +211,7 @@ def draw_guarantee(panel: PanelData) -> Drawn | None:
     dotted = Line2D([], [], color=FAINT, linewidth=1, linestyle=":")
     legend_of(figure, [*keys, (hollow, "popularity does better"), (dotted, "a tenth is lost")])
     sentences = [f"{data} {curve.description()}" for data, curve in curves.items()]
-    return Drawn(figure, f"Of P@10 without noise is kept: {'; '.join(sentences)}.")
+    return figure, f"Of P@10 without noise is kept: {'; '.join(sentences)}."
 
 
 class _Curve:

@@ -118,13 +118,9 @@ def ramp(position: int, count: int) -> dict[str, Any]:
     return {"color": RAMP[step], "linestyle": _RAMP_DASHES[step], "marker": _RAMP_MARKERS[step]}
 
 
-def legend_below(figure: Figure) -> None:
-    """A legend under the axes, in as many columns as fit."""
-    legend_of(figure, [entry for axes in figure.axes for entry in zip(*axes.get_legend_handles_labels(), strict=True)])
-
-
-def legend_of(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
-    """The same with entries of one's own: what is drawn, and what it is called."""
+def legend_of(figure: Figure, entries: Sequence[tuple[Any, str]] = ()) -> None:
+    """A legend under the axes, in as many columns as fit: what is drawn, and its name; by default all that is."""
+    entries = entries or [one for axes in figure.axes for one in zip(*axes.get_legend_handles_labels(), strict=True)]
     labels = [legible(label) for _, label in entries]
     widest = max(map(len, labels), default=0) + 9  # letters, with space for the line before them
     if entries:
@@ -212,9 +208,5 @@ class PanelData(NamedTuple):
     """Every run of the study, also those that chose and those that audits kept."""
 
 
-class Drawn(NamedTuple):
-    """A panel that has been drawn."""
-
-    figure: Figure
-    seen: str
-    """What it shows, in a sentence made from the numbers."""
+Drawing = tuple[Figure, str]
+"""A panel that has been drawn, and what it shows, in a sentence made from the numbers."""

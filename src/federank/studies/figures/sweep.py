@@ -22,10 +22,9 @@ from federank.studies.figures.style import (
     ORANGE,
     PAPER,
     VERMILLION,
-    Drawn,
+    Drawing,
     PanelData,
     label_beside,
-    legend_below,
     look,
     new_panel,
     ramp,
@@ -41,7 +40,7 @@ SWEEPS = {
 }
 
 
-def draw_sweep(panel: PanelData) -> Drawn | None:
+def draw_sweep(panel: PanelData) -> Drawing | None:
     """One data set's panel and what it shows, or None where nothing was swept."""
     sweep, metric, specs = panel.sweep, panel.metric, panel.specs
     families = swept_families(panel.rows, sweep, panel.spec.groups)
@@ -74,8 +73,7 @@ def draw_sweep(panel: PanelData) -> Drawn | None:
     axes.set(xlabel=SWEEPS.get(sweep, sweep), ylabel=words_of(metric).axis.split(":")[0])
     if sweep == "rho":
         axes.set_xticks(sorted({float(row.at(sweep)) for held in families.values() for row in held}))
-    legend_below(figure)
-    return Drawn(figure, _seen(families, sweep, metric))
+    return figure, _seen(families, sweep, metric)
 
 
 def swept_families(rows: Sequence[Row], sweep: str, groups: Sequence[str]) -> dict[str, list[Row]]:
@@ -140,7 +138,7 @@ MOST_CURVES = 6
 _POINTS = 120
 
 
-def draw_item_updates(panel: PanelData) -> Drawn | None:
+def draw_item_updates(panel: PanelData) -> Drawing | None:
     """One method's panel: which share of the updates the most updated items got."""
     curves = _curves(panel, "item_updates")
     if not curves:
@@ -148,15 +146,14 @@ def draw_item_updates(panel: PanelData) -> Drawn | None:
     figure, axes = new_panel(panel.title)
     _draw(axes, curves)
     axes.set(xlabel="Items, most updated first (rank)", ylabel="Share of all updates")
-    legend_below(figure)
     steep = {value: shares[0] / shares[-1] for value, shares in curves.items() if shares[-1] > 0}
     last = max(len(shares) for shares in curves.values())
     sentences = ", ".join(f"{ratio:,.1f} (pi = {value:g})" for value, ratio in _ends(steep))
     seen = f"The most updated item has {sentences} times the updates of item number {last:,}." if sentences else ""
-    return Drawn(figure, seen)
+    return figure, seen
 
 
-def draw_popularity(panel: PanelData) -> Drawn | None:
+def draw_popularity(panel: PanelData) -> Drawing | None:
     """One method's panel: which share of the recommendations the most recommended items got."""
     curves = _curves(panel, "recommended")
     if not curves:
@@ -167,10 +164,9 @@ def draw_popularity(panel: PanelData) -> Drawn | None:
     if feedback:
         axes.plot(*_thinned(feedback), color=INK, linestyle="--", linewidth=1.5, label="feedback")
     axes.set(xlabel="Items, most frequent first (rank)", ylabel="Share of all recommendations")
-    legend_below(figure)
     sentences = [f"pi = {value:g}: {sum(shares[:10]):.0%}" for value, shares in _ends(curves)]
     known = f" (of the feedback, the ten most popular have {sum(feedback[:10]):.0%})" if feedback else ""
-    return Drawn(figure, f"Share of the lists that the ten most recommended items take: {', '.join(sentences)}{known}.")
+    return figure, f"Share of the lists that the ten most recommended items take: {', '.join(sentences)}{known}."
 
 
 def _curves(panel: PanelData, name: str) -> dict[float, Sequence[float]]:
@@ -220,7 +216,7 @@ def _ends(values: Mapping[float, Any]) -> list[tuple[float, Any]]:
 # Precision against item coverage, with arrows along growing pi (FPL Figure 3).
 
 
-def draw_coverage(panel: PanelData) -> Drawn | None:
+def draw_coverage(panel: PanelData) -> Drawing | None:
     """One data set's panel and what it shows, or None where nothing was swept."""
     sweep, across, up = panel.sweep, "item_coverage@10", panel.metric
     valued = [row for row in panel.rows if None not in (row.mean(across), row.mean(up))]
@@ -243,8 +239,7 @@ def draw_coverage(panel: PanelData) -> Drawn | None:
     axes.margins(0.1)
     axes.set(xlabel=words_of(across).axis, ylabel=words_of(up).axis)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    legend_below(figure)
-    return Drawn(figure, "; ".join(sentences) + ".")
+    return figure, "; ".join(sentences) + "."
 
 
 def draw_path(
@@ -280,7 +275,7 @@ def draw_path(
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def draw_cost(panel: PanelData) -> Drawn | None:
+def draw_cost(panel: PanelData) -> Drawing | None:
     """One data set's panel and what it shows, or None where no run has a cost."""
     sweep, up = panel.sweep, panel.metric
     priced = [row for row in panel.rows if row.mean("cce") and row.mean(up) is not None]
@@ -300,9 +295,8 @@ def draw_cost(panel: PanelData) -> Drawn | None:
     axes.locator_params(axis="x", nbins=5)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
     axes.set(xlabel=f"1 / item vectors sent per epoch, in 10{str(power).translate(_RAISED)}", ylabel=words_of(up).axis)
-    legend_below(figure)
     names = "; ".join(points[point].label for point in front)
-    return Drawn(figure, f"No other run is both cheaper and more precise than {names}.")
+    return figure, f"No other run is both cheaper and more precise than {names}."
 
 
 def pareto_front(points: Sequence[tuple[float, float]], alike: float = 0.0) -> list[tuple[float, float]]:
@@ -323,7 +317,7 @@ def pareto_front(points: Sequence[tuple[float, float]], alike: float = 0.0) -> l
 _HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 
 
-def draw_disparity(panel: PanelData) -> Drawn | None:
+def draw_disparity(panel: PanelData) -> Drawing | None:
     """One data set's panel and what it shows, or None where items have no categories."""
     metric, rows = panel.metric, panel.rows
     categories = list(
@@ -365,10 +359,9 @@ def draw_disparity(panel: PanelData) -> Drawn | None:
     axes.set_yticks(positions, [legible(category) for category in categories])
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("Bias disparity: 0 as in histories, -1 left out")
-    legend_below(figure)
     by_test = any(row.swept for row in rows)
     nearest, farthest = min(means, key=lambda name: means[name]), max(means, key=lambda name: means[name])
-    return Drawn(
+    return (
         figure,
         f"On average over categories {nearest} stays nearest to histories ({means[nearest]:.2f}), {farthest} strays "
         f"farthest ({means[farthest]:.2f})."
