@@ -51,20 +51,20 @@ class PoisonSettings:
     sees: Literal["updates", "sums", "checked"] = "updates"
     """What the server can read: single uploads, of which it refuses what no client can have sent; only sums; or only
     sums of uploads whose norm was checked (frugal)."""
-    bounds: Literal["all", "rows", "caps"] = "all"
+    bounds: Literal["all", "rows", "caps"] = setting("all", expert=True)
     """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on how many users an item is shown
     to (caps), or both, as `federank serve --helper` has them."""
-    recipe: Literal["spectral", "private"] = "spectral"
+    recipe: Literal["spectral", "private"] = setting("spectral", expert=True)
     """Checked sums only: Frugal's own recipe (spectral), or that of sums with noise (private), which has no rows to
     bound."""
-    epsilon: float | None = setting(None, positive=True)
+    epsilon: float | None = setting(None, positive=True, expert=True)
     """Recipe private only: the guarantee of noise.  [default: none]"""
-    item_weights: Literal["none", "ridge"] = "none"
+    item_weights: Literal["none", "ridge"] = setting("none", expert=True)
     """Frugal's own recipe only: what honest users are recommended from, vectors alone or item-item weights as well."""
-    clip: float = setting(1.0, positive=True)
+    clip: float = setting(1.0, positive=True, expert=True)
     """Checked sums only: the norm that honest uploads are scaled down to where they are longer; of the recipe
     private all are of length 1."""
-    most_norm: float = 100.0
+    most_norm: float = setting(100.0, expert=True)
     """Largest norm of a row, or of an upload of frugal, that a server takes as it is."""
     seed: int = setting(1, 0, 2**32 - 1)
     """Names the split, the target and all draws."""

@@ -57,8 +57,8 @@ _audit_options = options(
         "--known",
         type=click.IntRange(min=0),
         metavar="K",
-        help="Frugal, where sums or models are seen: the attacker also tries users of whom it knows K items; "
-        "0: not.  [default: 10]",
+        help="The attacker also tries users of whom it knows K items; 0: not. Of frugal, where sums or models are "
+        "seen.  [default: 10]",
     ),
     click.option(
         "--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same."
@@ -74,7 +74,7 @@ _audit_options = options(
     "--cohort",
     type=click.IntRange(min=1),
     metavar="K",
-    help="With --sees sums or outsider: rounds of K clients, whose sum is seen.",
+    help="Rounds of K clients, whose sum is seen, with --sees sums or outsider.",
 )
 @more(
     "--split",

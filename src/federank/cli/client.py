@@ -26,7 +26,7 @@ from federank.cli.client_policy import (
     state_path,
 )
 from federank.cli.client_views import export, ledger, recommend, season, status
-from federank.cli.options import ABOVE_0, AT_LEAST_1, FILE, JSON, SHARE
+from federank.cli.options import ABOVE_0, AT_LEAST_1, FILE, JSON, SHARE, Command, CommandGroup, more
 from federank.cli.tables import plain, plural
 from federank.errors import SettingError
 from federank.service.client.client import take_part
@@ -41,7 +41,7 @@ from federank.service.client.store import DeviceStore, taking_part
 # `federank client simulate`: many simulated clients against a server, as a rehearsal or a load test.
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--server", metavar="ADDRESS", required=True, help="Where the federation is.")
 @click.option(
     "--data", "source", metavar="NAME_OR_FILE", default="city", show_default=True, help="The users' histories."
@@ -197,13 +197,13 @@ def predict(item: str, state: Path | None, as_json: bool) -> None:
         note(f"You have rated {plain(answer.title)} yourself: {answer.own:g}.")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.option("--server", metavar="ADDRESS", help="The federation's address, such as https://example.org:8470.")
-@click.option("--profile", type=FILE, metavar="CSV", help="Your history: a column `item`, and perhaps `rating`.")
+@click.option("--profile", type=FILE, metavar="CSV", help="Your history, with a column `item`; and perhaps `rating`.")
 @policy_options
 @STATE
-@click.option("--invitation", metavar="CODE", help="An invitation from the operator, where one is needed.")
-@click.option(
+@more("--invitation", metavar="CODE", help="An invitation from the operator, where one is needed.")
+@more(
     "--evaluate",
     is_flag=True,
     help="Hold one item back, and report with randomized response whether it is recommended.",

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import platformdirs
 
-from federank.cli.options import FILE, JSON, options
+from federank.cli.options import FILE, JSON, Command, more, options
 from federank.cli.tables import plural
 from federank.errors import SettingError
 from federank.privacy.policy import Policy
@@ -27,20 +27,20 @@ sharing_options = options(
         type=click.Choice(["all", "fixed-subset", "randomized-response"]),
         help="Drawn again every time, once per lifetime, or once with decoys.  [default: fixed-subset]",
     ),
-    click.option("--item-epsilon", type=float, metavar="X", help="Randomized response: smaller hides more."),
-    click.option(
+    more("--item-epsilon", type=float, metavar="X", help="Randomized response: smaller hides more."),
+    more(
         "--basis",
         type=click.Choice(["history", "shared"]),
         help="Compute uploads from the full history, or only from what is shared.",
     ),
-    click.option("--budget", type=int, metavar="N", help="At most N items per user are ever sent."),
-    click.option(
+    more("--budget", type=int, metavar="N", help="At most N items per user are ever sent."),
+    more(
         "--filling",
         type=click.Choice(["hybrid", "average", "none"]),
         help="Ratings: virtual ratings are the user's mean, later predictions (hybrid), the mean, or none.",
     ),
-    click.option("--rho", type=float, metavar="X", help="Ratings: number of virtual ratings per real one."),
-    click.option(
+    more("--rho", type=float, metavar="X", help="Ratings: number of virtual ratings per real one."),
+    more(
         "--sampling",
         type=click.Choice(["fixed", "fresh"]),
         help="Virtual ratings are of the same items in all rounds, or drawn again in every round, which hides little.",
@@ -51,7 +51,7 @@ policy_options = options(
     sharing_options,
     click.option("--messages", type=int, metavar="N", help="At most N uploads in all seasons together."),
     click.option("--epsilon", type=float, metavar="E", help="With a helper: at most E in all seasons together."),
-    click.option("--triples", type=int, metavar="N", help="FPL: pairs to train on in a round, up to a limit."),
+    more("--triples", type=int, metavar="N", help="FPL: pairs to train on in a round, up to a limit."),
     click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this item as liked; repeatable."),
     click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any item of this category."),
 )
@@ -61,8 +61,8 @@ POLICY = (*_VALUES, "never_items", "never_categories")
 """The names of a policy's options."""
 connection_options = options(
     click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's."),
-    click.option("--insecure", is_flag=True, help="Allow plain http to another machine."),
-    click.option("--helper-ca", metavar="FILE", help="With secure aggregation: the helper's own certificate."),
+    more("--insecure", is_flag=True, help="Allow plain http to another machine."),
+    more("--helper-ca", metavar="FILE", help="With secure aggregation: the helper's own certificate."),
 )
 STATE = click.option("--state", type=FILE, help="The client's file.  [default: in your data folder]")
 
@@ -163,7 +163,7 @@ def _virtual_line(policy: Policy) -> str:
     return f"{policy.rho:g} virtual rating{'s' * (policy.rho != 1)} with each of them ({how}; {when})"
 
 
-@click.command()
+@click.command(cls=Command)
 @policy_options
 @STATE
 @JSON

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import click
 
 from federank.cli.listening import LOOPBACK, listening, listening_options
-from federank.cli.options import FOLDER, LIMITS, Command, given_settings, settings_options
+from federank.cli.options import FOLDER, LIMITS, CommandGroup, given_settings, settings_options
 from federank.errors import SettingError
 from federank.secagg.keys import fingerprint
 from federank.service.helper.process import HelperServing, open_service, serve
@@ -33,11 +33,7 @@ from federank.service.server.store.schema import create_tables
 Answer = TypeVar("Answer")
 
 
-class HelperCommand(Command, click.Group):
-    """A group whose help comes in two lengths."""
-
-
-@click.group(cls=HelperCommand, invoke_without_command=True, params=settings_options(HelperSettings, section=LIMITS))
+@click.group(cls=CommandGroup, invoke_without_command=True, params=settings_options(HelperSettings, section=LIMITS))
 @click.option("--origin", metavar="URL", help="The address for clients and leaders.  [default: where it listens]")
 @listening_options(8480)
 @click.option("--admin-host", default="127.0.0.1", show_default=True, help="Address of /metrics; not a public one.")

@@ -83,7 +83,7 @@ class Command(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             if record := param.get_help_record(ctx):
-                text = record[1] if shows_all else _first_sentence(record[1])
+                text = record[1] if shows_all else _in_short(record[1])
                 sections.setdefault(_section(param), []).append((record[0], text))
         for title in sorted(sections, key=lambda title: (title in _ONLY_ALL, title != SETTINGS)):
             if shows_all or title not in _ONLY_ALL:
@@ -91,16 +91,27 @@ class Command(click.Command):
                     formatter.write_dl(sections[title], col_max=26)
 
 
+class CommandGroup(Command, click.Group):
+    """A group whose help comes in two lengths."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by section, then the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
 def _section(param: click.Parameter) -> str:
     return getattr(param, "section", GENERAL)
 
 
-def _first_sentence(text: str) -> str:
-    """The first sentence of a help text, and its default."""
+def _in_short(text: str) -> str:
+    """The first sentence of a help text, up to what it lists or adds, and its usual default without the range."""
+    text = re.sub(r"; [\d.<=]*x[<>=][^]]*\]$", "]", re.sub(r"\s+\[[\d.<=]*x[<>=][^]]*\]$", "", text))
     default = re.search(r"\s*\[default: [^]]*\]\s*$|\s*\[required\]\s*$", text)
     end = default.start() if default else len(text)
-    first = re.split(r"(?<=[^.]\w[.)])\s+(?=[A-Z`])", text[:end])[0]
-    return first.rstrip(".") + "." + text[end:]
+    first = re.split(r"(?<=[^.]\w[.)])\s+(?=\S)", text[:end])[0]
+    head = re.match(r"(?:\S+\s+){3,}?\S+?(?=[:;] )(?![^(]*\))", first)
+    return (head[0] if head else first).rstrip(".") + "." + re.sub(r"; [^]]*\]", "]", text[end:])
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:

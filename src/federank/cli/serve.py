@@ -93,6 +93,7 @@ def _command(name: str) -> click.Command:
     for option in rounds:
         if isinstance(option, Option) and option.name in _ROUND_HELP:
             option.help = _ROUND_HELP[str(option.name)]
+            option.section = MORE if option.name == "over_selection" else option.section
 
     def run(**values: Any) -> None:
         sys.exit(_serve(taken_reading(values), name, served, values))
@@ -113,7 +114,7 @@ def _method_options(served: ServerMethod) -> list[click.Parameter]:
     for option in options:
         assert isinstance(option, Option)
         option.help = texts.get(names[str(option.name)], option.help)
-        if option.section == SETTINGS and option.name not in (*texts, "factors", "learning_rate", "rho", "seed"):
+        if option.section == SETTINGS and option.name not in (*texts, "factors", "learning_rate", "rho"):
             option.section = MORE
     return options
 
@@ -158,11 +159,11 @@ def serve() -> None:
     show_default=True,
     help="sqlite:///FILE or postgresql://USER@HOST/NAME.",
 )
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Server processes.")
+@more("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Server processes.")
 @click.option("--name", help="Name of the federation.  [default: the data's name]")
-@click.option("--description", metavar="TEXT", help="What users should know before they take part.")
-@click.option("--run-by", metavar="TEXT", help="Who runs it, as the page says.")
-@click.option("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films.")
+@more("--description", metavar="TEXT", help="What users should know before they take part.")
+@more("--run-by", metavar="TEXT", help="Who runs it, as the page says.")
+@more("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films.")
 @more("--seen", metavar="WORDS", help="The button that hides an item that the user knows, such as Seen it.")
 @more("--language", metavar="TAG", help="Language of name and description: en, de, it.")
 @click.option(
@@ -172,7 +173,7 @@ def serve() -> None:
     help="A client uploads at most once per period: 12h, 1d, 2w; 0: as often as there are rounds.  [default: 1d; in a "
     "rehearsal 0]",
 )
-@click.option("--start-from", type=FOLDER, help="Begin with a trained model's item factors.")
+@more("--start-from", type=FOLDER, help="Begin with a trained model's item factors.")
 @more("--suggest-pi", type=float, metavar="X", help="Suggest to clients to share this much; owners decide.")
 @more(
     "--suggest-sharing",
@@ -185,7 +186,7 @@ def serve() -> None:
 @click.option(
     "--rehearsal",
     is_flag=True,
-    help="Lift the limits on requests and on small rounds, for simulated clients on one machine.",
+    help="Lift the limits on requests and on small rounds; for simulated clients on one machine.",
 )
 @more(
     "--i-accept-that-outsiders-can-read-updates",
@@ -196,7 +197,7 @@ def serve() -> None:
 @click.option(
     "--helper",
     metavar="URL",
-    help="Secure aggregation: a second server, run by another organisation, so that neither can read an upload.",
+    help="The second server, for secure aggregation; another organisation runs it, so neither can read an upload.",
 )
 @click.option(
     "--local-helper",
@@ -222,6 +223,7 @@ def serve() -> None:
 @click.option(
     "--least-cohort",
     type=click.IntRange(2, 100_000),
+    metavar="N",
     help="With --helper: minimum number of uploads in a sum that is opened.  [default: 50]",
 )
 @more(

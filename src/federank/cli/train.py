@@ -68,8 +68,8 @@ def _usable(method: type[Recommender]) -> list[click.Parameter]:
         idle.add("count")
     usable = [param for param in _common.params if param.name not in idle]
     if method.searched:
-        tuned = f"First tune {', '.join(method.searched)} on validation"
-        text = f"{tuned}: --validation, or else a part of the training data."
+        tuned = ", ".join(method.searched)
+        text = f"Tune settings on validation first: {tuned}; on --validation, or else a part of the training data."
         usable.insert(0, click.Option(["--search"], is_flag=True, help=text))
     return usable
 
@@ -84,33 +84,32 @@ _USED = {"temporal": _OF_SPLITS[:2], "global-temporal": _OF_SPLITS[:2], "leave-l
 def train() -> None:
     """Train a method and store the model, with its split, in a folder.
 
-    Each user's newest 20 % are held out for a test, as in the papers, unless --split says otherwise.
+    Each user's newest 20 % are held out for a test, unless --split says otherwise.
 
     \b
     Examples:
       federank train fpl --data city --pi 0.3 --out runs/city
-      federank train fpl --data city --preset pfpl+ --threads 2 --out runs/parallel
       federank train fpl --help
     """
 
 
 @click.command()
 @click.option("--out", type=FOLDER, required=True, help="The folder to write.")
-@click.option("--overwrite", is_flag=True, help="Replace an earlier model, or an interrupted run, of that name.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier model; also an interrupted run.")
 @click.option(
     "--split",
     "way",
     metavar="WAY",
     default="temporal",
     show_default=True,
-    help=f"{', '.join(WAYS)}; none to train on everything; or a folder that `federank data split` wrote.",
+    help=f"{', '.join(WAYS)}, or none: to train on everything; or a folder that `federank data split` wrote.",
 )
 @click.option(
     "--test", type=float, metavar="SHARE", default=0.2, show_default=True, help="Share held out for the test."
 )
 @click.option("--validation", type=float, metavar="SHARE", default=0.0, help="Share of the rest held out for choosing.")
 @more("--split-seed", type=int, metavar="N", default=1, help="Seed of a random split, or of folds.")
-@click.option("--folds", type=int, metavar="K", help="Train K models, each tested on another random part of the data.")
+@more("--folds", type=int, metavar="K", help="Train K models, each tested on another random part of the data.")
 @more(
     "--engine",
     type=click.Choice(["compiled", "reference", "cluster"]),
@@ -126,7 +125,7 @@ def train() -> None:
     metavar="N",
     help="Stop once N epochs brought nothing better on validation, and keep the best epoch; --epochs is the maximum.",
 )
-@click.option("--resume", is_flag=True, help="Continue a run that was interrupted.")
+@more("--resume", is_flag=True, help="Continue a run that was interrupted.")
 @more("--count/--no-count", default=True, help="Count the communication, row by row.  [default: count]")
 @more("--track", metavar="TRACKER", help=TRACK_HELP)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
