@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -218,34 +218,11 @@ def _numbers(path: str | Path, rows: pl.DataFrame, data: Interactions) -> IntVec
         raise BadFile(f"{path} names someone who is not there: {unknown}") from unknown
 
 
-class Suggests(Protocol):
-    """Settings of a method whose users choose what they share."""
-
-    @property
-    def pi(self) -> Any:
-        """One number, a file, or from Python a number per user."""
-        ...
-
-    @property
-    def policies(self) -> str | None:
-        """File of policies."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """Seed of all random numbers."""
-        ...
-
-    def policy(self, pi: float) -> Policy:
-        """The policy of users who choose nothing themselves."""
-        ...
-
-
 Policies = Sequence[Policy] | Mapping[Any, Policy | float]
 """Choices from Python: a policy per user in the sorted order of ids, or some users' policies by id."""
 
 
-def choices_for(settings: Suggests, train: Interactions, policies: Policies | None) -> Choices:
+def choices_for(settings: Any, train: Interactions, policies: Policies | None) -> Choices:
     """All users' policies; those given from Python override the settings."""
     if isinstance(policies, Mapping):
         policies = _by_id(settings, train, policies)
@@ -266,7 +243,7 @@ def choices_for(settings: Suggests, train: Interactions, policies: Policies | No
     return read_choices(settings.policies, all_users, pi, train, settings.seed)[0]
 
 
-def _by_id(settings: Suggests, train: Interactions, chosen: Mapping[Any, Policy | float]) -> list[Policy]:
+def _by_id(settings: Any, train: Interactions, chosen: Mapping[Any, Policy | float]) -> list[Policy]:
     """All users' policies, if some have chosen a policy or a pi and the others follow the settings."""
     all_users = [settings.policy(float(pi)) for pi in shares_of(settings.pi, train)]
     for user, choice in chosen.items():
@@ -377,7 +354,7 @@ class ChoosingUsers(Recommender):
         self._policies = policies
         return super().fit(train, training_options=training_options)
 
-    def _ask_all(self, settings: Suggests, train: Interactions) -> str:
+    def _ask_all(self, settings: Any, train: Interactions) -> str:
         """Set all users' choices; returns their digest, for the identity of a checkpoint."""
         self.choices = choices_for(settings, train, self._policies)
         chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())

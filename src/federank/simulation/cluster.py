@@ -42,7 +42,7 @@ from federank._numerics.arrays import IntVector, LongVector
 from federank.errors import ClusterGone as ClusterGone
 from federank.errors import SettingError
 from federank.extras import need
-from federank.simulation.federated import Engine, Machines, Tables
+from federank.simulation.federated import Engine, Machines
 
 # Connecting to a cluster.
 
@@ -160,26 +160,13 @@ Train = Callable[[list[IntVector]], Iterator[tuple[int, Any]]]
 """Trains the clients of each partition; returns the sums of all partitions with clients, by number, ascending."""
 
 
-class Shard(Protocol):
-    """Clients on one machine between two rounds. It is created from its `part`."""
-
-    def train(self, message: Any, partitions: list[IntVector]) -> list[Any]:
-        """Train these clients; returns the sum of their updates per partition."""
-        ...
-
-    def states(self) -> dict[str, Any]:
-        """The states of its users, by table."""
-        ...
-
-    def restore(self, states: dict[str, Any]) -> None:
-        """Restore these states, because another shard was lost."""
-        ...
-
-
 class Spread(Protocol):
-    """A federation whose rounds are sums over partitions of its users."""
+    """A federation whose rounds are sums over partitions of its users: what its function `spread` makes."""
 
     shard_type: ClassVar[type[Any]]
+    """Clients on one machine between two rounds, created from their `part`: `train(message, partitions)` returns the
+    sum of the updates of each partition's clients; `states()` the states of its users by table, and `restore(states)`
+    sets them, because another shard was lost."""
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -202,40 +189,6 @@ class Spread(Protocol):
     def play_round(self, train: Train) -> None:
         """Play one round; `train` returns the sums of given clients."""
         ...
-
-
-class Spreadable(Protocol):
-    """A federation that can run on a cluster."""
-
-    round_number: int
-    profiles: Any
-
-    def spread(self) -> Spread:
-        """The federation on a cluster. Raises SettingError if its rounds are not sums over partitions."""
-        ...
-
-    def tables(self) -> Tables:
-        """The arrays that change during training."""
-        ...
-
-
-class _Actor:
-    """A shard in a process of its own."""
-
-    def __init__(self, shard_type: type[Any], part: Any) -> None:
-        self._shard: Shard = shard_type(part)
-
-    def train(self, message: Any, partitions: list[IntVector]) -> list[Any]:
-        return self._shard.train(message, partitions)
-
-    def states(self) -> dict[str, Any]:
-        return self._shard.states()
-
-    def restore(self, states: dict[str, Any]) -> None:
-        self._shard.restore(states)
-
-    def version(self) -> str:
-        return version("federank")
 
 
 def partition_starts(participants: IntVector, n_users: int, count: int) -> LongVector:
@@ -326,7 +279,7 @@ _MOST_LOSSES = 5
 class Cluster:
     """The driver's part of a federation whose clients are on shards."""
 
-    def __init__(self, ray: Any, federation: Spreadable, spread: Spread, shards: int) -> None:
+    def __init__(self, ray: Any, federation: Any, spread: Spread, shards: int) -> None:
         self._ray, self._federation, self._spread = ray, federation, spread
         partitions = len(spread.partitions) - 1
         self._bounds = [shard * partitions // shards for shard in range(shards + 1)]  # by partition
@@ -441,7 +394,7 @@ class Cluster:
     def _start(self, shard: int, cpus: int) -> Any:
         where = {"num_cpus": cpus, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
         own = self._spread.partitions[self._bounds[shard] : self._bounds[shard + 1] + 1]
-        return self._ray.remote(_Actor).options(**where).remote(self._spread.shard_type, self._spread.part(own))
+        return self._ray.remote(self._spread.shard_type).options(**where).remote(self._spread.part(own))
 
     def _users_of(self, shard: int) -> slice:
         starts = self._spread.partitions
@@ -450,7 +403,8 @@ class Cluster:
     def _refuse_other_versions(self) -> None:
         """Refuse machines with another version of FedeRank."""
         try:
-            versions = {answer(self._ray, reference) for reference in [s.version.remote() for s in self._shards]}
+            asked = [shard.__ray_call__.remote(_version_of) for shard in self._shards]
+            versions = {answer(self._ray, reference) for reference in asked}
         except losses(self._ray) as reason:
             raise ClusterGone(
                 f"The cluster's machines could not take the clients: {first_line(reason)} Is FedeRank installed on all "
@@ -463,8 +417,12 @@ class Cluster:
             )
 
 
+def _version_of(_shard: Any) -> str:
+    return version("federank")
+
+
 @contextmanager
-def opened(federation: Spreadable, address: str = LOCAL, shards: int | None = None) -> Iterator[Cluster]:
+def opened(federation: Any, address: str = LOCAL, shards: int | None = None) -> Iterator[Cluster]:
     """A cluster with this federation's clients; `shards` defaults to all its cores."""
     spread = federation.spread()
     partitions = len(spread.partitions) - 1
@@ -492,7 +450,7 @@ def _refuse_more_than(most: int, shards: int | None, why: str) -> None:
         raise SettingError(f"shards is {shards}, but {why}; choose at most {most}.")
 
 
-def _store_bytes(federation: Spreadable, spread: Spread) -> int:
+def _store_bytes(federation: Any, spread: Spread) -> int:
     """Memory for messages between processes: histories and client states once, and a round's messages twice."""
     tables = federation.tables()
     states = sum(tables.devices[name].nbytes for name in spread.kept)

@@ -1,11 +1,9 @@
-"""RP3beta, GF-CF, weighted cosines and EASE in single precision, against the same written out densely."""
+"""RP3beta, GF-CF and weighted cosines, against the same written out densely."""
 
 import numpy as np
-import pytest
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.methods.baselines.ease import _item_weights_in_place, item_weights
 
 WORLD = two_tastes()
 X = WORLD.matrix().toarray().astype(np.float64)
@@ -58,10 +56,3 @@ def test_a_new_user_has_the_neighbours_of_one_with_the_same_history():
     likeness = (X * weights) @ X[0] / np.sqrt((X * weights).sum(1) * (X[0] * weights).sum())
     best = np.lexsort((np.arange(len(likeness)), -likeness))[:5]
     np.testing.assert_allclose(model.scores_of(vector), likeness[best] @ X[best], rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("rows", [4, 7, 512])
-def test_ease_in_single_precision_has_the_same_weights(rows, monkeypatch):
-    monkeypatch.setattr("federank.methods.baselines.ease._ROWS_AT_A_TIME", rows)
-    found = _item_weights_in_place(WORLD.matrix(), 3.0)
-    np.testing.assert_allclose(found, item_weights(WORLD.matrix(), 3.0), rtol=1e-3, atol=1e-5)
