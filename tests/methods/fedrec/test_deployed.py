@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.rated_worlds import rated_world, rating_federation, simulated, two_opinions
 
 from federank.errors import BadMessage, SettingError
-from federank.federation import wire
 from federank.federation.method import Client, ItemGradients, Scale
 from federank.federation.rng import USER_FACTORS, words_wrap_around
 from federank.methods.fedrec.method import PMF, SVDPlusPlus, rating_recipe, step_of
@@ -17,20 +16,6 @@ from federank.methods.fedrec.reference import folded_in, implicit_part, uniform_
 from federank.methods.fedrec.simulation import PMFSettings, RatingFederation, play_compiled
 
 FACTORS, ITEMS = 4, 30
-
-
-@pytest.mark.parametrize("kind", [PMF, SVDPlusPlus])
-def test_rows_of_a_model_come_back_from_the_wire(kind):
-    method = kind(n_items=ITEMS, factors=FACTORS)
-    state = method.initial_state()
-    broadcast = method.broadcast(replace(state, reported=(np.arange(ITEMS) % 3 > 0).astype(np.int8)))
-    rows = np.array([1, 4, 9], np.int32)
-    content = wire.encode_rows(broadcast, rows, ITEMS, round_number=3, version=5)
-    found = wire.decode_rows(method.records.sent, method, content)
-    assert (found.round, found.version, found.items.tolist()) == (3, 5, [1, 4, 9])
-    for name, part in wire.values(found.part).items():
-        own = getattr(broadcast, name)
-        np.testing.assert_array_equal(part, own if name == "iteration" else own[rows])
 
 
 def test_first_values_are_those_of_a_simulation():

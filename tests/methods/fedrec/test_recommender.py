@@ -123,16 +123,6 @@ def test_a_rating_outside_the_range_is_named(kind, wrong):
         new(kind).fit(data)
 
 
-def test_a_model_comes_back_from_its_folder_with_its_predictions(kind, tmp_path):
-    data = two_opinions()
-    model = new(kind, filling="hybrid", rho=1, iterations=5).fit(data)
-    model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    everyone = data.users, data.items
-    np.testing.assert_array_equal(loaded.predict_all(*everyone).values, model.predict_all(*everyone).values)
-    assert loaded.settings == model.settings
-
-
 def test_the_folder_keeps_what_is_the_servers_apart_from_what_is_the_clients(tmp_path):
     from safetensors.numpy import load_file
 

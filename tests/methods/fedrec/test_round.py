@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
-from federank.errors import BadMessage
 from federank.federation import wire
 from federank.federation.method import ItemGradients
 from federank.federation.rng import words_wrap_around
@@ -354,19 +353,3 @@ def test_items_whose_count_does_not_stand_out_of_the_noise_stay():
     sums.counts[:] = [STANDS_OUT * noise * 0.9, STANDS_OUT * noise * 1.1, -STANDS_OUT, 0]
     after = fedrec.server_update(zeros(fedrec), sums)
     assert np.flatnonzero(after.vectors[:, 0]).tolist() == np.flatnonzero(after.reported).tolist() == [1]
-
-
-@pytest.mark.parametrize(
-    "update",
-    [
-        ItemGradients(np.int32([1, 0]), np.ones((2, 1), "f4")),
-        ItemGradients(np.int32([9]), np.ones((1, 1), "f4")),
-        ItemGradients(np.int32([1]), np.ones((1, 2), "f4")),
-        ItemGradients(np.int32([1]), np.full((1, 1), np.nan, "f4")),
-        ImplicitGradients(np.int32([1]), np.ones((1, 1), "f4"), np.int32([1]), np.ones((1, 1), "f4")),
-    ],
-    ids=["items do not ascend", "no such item", "wrong shape", "no number", "rows of W for PMF"],
-)
-def test_an_update_of_another_form_is_refused(update):
-    with pytest.raises(BadMessage):
-        wire.decode(ItemGradients, method(), wire.encode(update))

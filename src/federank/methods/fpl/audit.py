@@ -34,7 +34,7 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.methods.fpl.attacks import ATTACKS, ShadowModel, learn
 from federank.methods.fpl.observer import Observer, SumsObserver, views
-from federank.methods.fpl.recommender import FederatedPairs
+from federank.methods.fpl.recommender import FPL
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation
 from federank.simulation.options import TrainingOptions
@@ -86,7 +86,7 @@ ADVERSARIES = tuple(THREAT_MODELS)
 
 
 def audit_training(
-    model: FederatedPairs,
+    model: FPL,
     train: Interactions,
     *,
     sees: str,
@@ -95,7 +95,7 @@ def audit_training(
     training_options: TrainingOptions | None,
 ) -> Audited:
     """Train a model and observe its run; returns findings of each epoch (or the last), and figures about the audit."""
-    training_options, epochs = training_options or TrainingOptions(), model.pairs().epochs
+    training_options, epochs = training_options or TrainingOptions(), model.settings.epochs
     after_epoch, seconds = training_options.after_epoch, 0.0
     audits: list[_Audit] = []
     findings: list[Findings] = []
@@ -115,26 +115,26 @@ def audit_training(
     return Audited(findings, audits[0].about(seconds))
 
 
-def audit_model(model: FederatedPairs, *, sees: str, people: int | None) -> Audited:
+def audit_model(model: FPL, *, sees: str, people: int | None) -> Audited:
     """Audit a trained model by repeating its run's random draws (and for sums its rounds)."""
     started = time.perf_counter()
     audit = _Audit(model, sees, people, looks=1)
-    findings = [audit.look(model.pairs().epochs)]
+    findings = [audit.look(model.settings.epochs)]
     return Audited(findings, audit.about(time.perf_counter() - started))
 
 
 class _Audit:
     """A running audit: its observers and users."""
 
-    def __init__(self, model: FederatedPairs, sees: str, wanted: int | None, looks: int) -> None:
+    def __init__(self, model: FPL, sees: str, wanted: int | None, looks: int) -> None:
         if sees not in THREAT_MODELS:
             raise SettingError(f"sees is {sees!r}; it can be {' or '.join(THREAT_MODELS)}.")
         self._model, data = model, model.training
         recipe = model.recipe(data)
-        established = Federation.established(model.pairs(), recipe, data.profiles, data.n_items)
+        established = Federation.established(model.settings, recipe, data.profiles, data.n_items)
         self._federation = replace(established, **{name: getattr(model, name) for name in model.tables})
         self._sees = _as_seen(sees, recipe)
-        triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.pairs().epochs / looks
+        triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.settings.epochs / looks
         self._followed = follow(recipe, data.n_items, wanted, triples, sums=self._sees == "sums")
         self._observer = Observer(self._federation, self._followed.everyone)
         self._sums: SumsObserver | None = None

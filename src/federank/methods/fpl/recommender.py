@@ -78,23 +78,33 @@ class PairwiseFactors(LearnsInRounds):
         with np.errstate(over="ignore", invalid="ignore"):  # factors that overflow: training reports it
             return self._tastes(users) @ self.item_vectors.T + self.item_biases
 
-    def _factors_in(self, _shared: Arrays) -> int:
-        return self.pairs().factors
+
+# FPL and FedeRank: federated pairwise learning, simulated for a population.
 
 
-class FederatedPairs(ChoosingUsers, PairwiseFactors):
-    """Scores b_i + p_u . q_i, learnt from pairs by users who choose what leaves their client."""
+class FPL(ChoosingUsers, PairwiseFactors):
+    """Federated pair-wise learning to rank (Anelli et al., 2020-2022); see `FPLSettings`."""
 
+    name = "fpl"
+    settings_type = FPLSettings
+    settings: FPLSettings
     audit = "federank.methods.fpl.audit"
     replays_communication = True
 
     home_vectors: FloatMatrix | None
     """The vectors that recommendations come from after training, if some users have a local fold-in."""
 
+    @made_from(FPLSettings)
+    def __init__(self) -> None: ...
+
+    def pairs(self) -> FPLSettings:
+        """The settings."""
+        return self.settings
+
     @property
     def method(self) -> federated.FPL:
         """The method on the interface: for a federation that starts from this model."""
-        return self.pairs().method(self.training.n_items)
+        return self.settings.method(self.training.n_items)
 
     @property
     def state(self) -> FPLState:
@@ -108,20 +118,20 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
         return self.choices.pi
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        chosen, self.home_vectors = self._ask_all(self.pairs(), train), None
+        chosen, self.home_vectors = self._ask_all(self.settings, train), None
         recipe = self.recipe(train)
         if recipe.clip > 0:  # check the extra before the long training
-            privacy_figure(self.pairs(), recipe, np.ones(1, dtype=np.int64))
+            privacy_figure(self.settings, recipe, np.ones(1, dtype=np.int64))
         self._run(recipe, train, training_options, chosen)
         if recipe.clip > 0:
             rounds_of_each = participations(recipe, train.n_users, self.report["rounds"])
-            self.report["privacy"] = privacy_figure(self.pairs(), recipe, rounds_of_each)
+            self.report["privacy"] = privacy_figure(self.settings, recipe, rounds_of_each)
         if self.choices.at_home.any():
             self.home_vectors = self._tastes(np.arange(train.n_users, dtype=np.int32))
 
     def recipe(self, train: Interactions) -> Recipe:
         """The settings resolved for this population, with all shared profiles."""
-        settings = self.pairs()
+        settings = self.settings
         trace = None if settings.trace is None else read_trace(settings.trace, train)
         shared_profile = shared_profiles_of_all(self.choices, settings.seed, train.profiles, train.n_items)
         own = self.choices.where(policy.triples or 0 for policy in self.choices.kinds)
@@ -134,7 +144,7 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
         data, recipe = self.training, self.recipe(self.training)
         triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
         # The papers' CCE rounds neither T = X+/|U| nor X+/|U|. Rounds per epoch are integers, as simulated.
-        triples = len(data) / data.n_users if self.pairs().triples == "mean" else triples
+        triples = len(data) / data.n_users if self.settings.triples == "mean" else triples
         return {
             "cce": communication_cost(len(data), data.n_items, triples, pi),
             "rounds_per_epoch": recipe.rounds_per_epoch,
@@ -166,7 +176,7 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         super()._restore(shared, private)
-        self.choices = choices_from_arrays(private, self.training.n_users, self.pairs().policy(0.5))
+        self.choices = choices_from_arrays(private, self.training.n_users, self.settings.policy(0.5))
         self.home_vectors = private.get("home_vectors") if self.choices.at_home.any() else None
         if self.choices.at_home.any() and (
             self.home_vectors is None
@@ -174,6 +184,17 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
             or self.home_vectors.shape != self.user_vectors.shape
         ):
             raise ModelError("The model's folder lacks the folded-in vectors, or has them for other users.")
+
+
+class FedeRank(FPL):
+    """FedeRank (Anelli et al., 2021) as its Eq. 1-5 are printed, with T = `triples`; see `FedeRankSettings`."""
+
+    name = "federank"
+    settings_type = FedeRankSettings
+    settings: FedeRankSettings
+
+    @made_from(FedeRankSettings)
+    def __init__(self) -> None: ...
 
 
 # The differential-privacy guarantee of a run, stated only for noise that covers everything an adversary sees.
@@ -202,35 +223,6 @@ def privacy_figure(settings: FPLSettings, recipe: Recipe, rounds_of_each: LongVe
         "rounds": most,
         "against": _SEES[settings.noise_on],
     }
-
-
-# FPL and FedeRank: federated pairwise learning, simulated for a population.
-
-
-class FPL(FederatedPairs):
-    """Federated pair-wise learning to rank (Anelli et al., 2020-2022); see `FPLSettings`."""
-
-    name = "fpl"
-    settings_type = FPLSettings
-    settings: FPLSettings
-
-    @made_from(FPLSettings)
-    def __init__(self) -> None: ...
-
-    def pairs(self) -> FPLSettings:
-        """The settings."""
-        return self.settings
-
-
-class FedeRank(FPL):
-    """FedeRank (Anelli et al., 2021) as its Eq. 1-5 are printed, with T = `triples`; see `FedeRankSettings`."""
-
-    name = "federank"
-    settings_type = FedeRankSettings
-    settings: FedeRankSettings
-
-    @made_from(FedeRankSettings)
-    def __init__(self) -> None: ...
 
 
 # BPR-MF: the centralised baseline of FPL.
