@@ -43,6 +43,11 @@ def succeeded(*words: object) -> Result:
     return result
 
 
+def told(*words: object) -> str:
+    """What a command prints that must succeed."""
+    return succeeded(*words).stdout
+
+
 def refused(*words: object) -> FedeRankError:
     """The error of a command that must be refused with a sentence; `main` makes exit code 2 of it."""
     result = run(*words)

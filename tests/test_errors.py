@@ -10,7 +10,7 @@ from federank.errors import FedeRankError
 SOURCES = Path(federank.__file__).parent
 
 
-def drawn() -> dict[str, str]:
+def drawn():
     """Every error of the drawing and the one it stands under, by the depth of its branch."""
     parents, path = {}, ["FedeRankError"]
     for branch, name in re.findall(r"^    ([│ ]*[├└])── (\w+)", errors.__doc__, re.MULTILINE):

@@ -32,12 +32,6 @@ def test_a_method_of_ones_own(split, tmp_path):
     assert fr.load_model(tmp_path / "mine").recommend(0, 3) == model.recommend(0, 3)
 
 
-def test_a_search(split):
-    found = fr.search("itemknn", split, k=[2, 8], shrinkage=[0.0, 5.0], metric="ndcg@5")
-    assert len(found.table) == 4
-    assert found.fit(split).settings.k == found.settings["k"]
-
-
 def test_the_search_of_the_block(split):
     found = fr.search("fpl", split, pi=[0.1, 0.3], learning_rate=[0.05, 0.5], epochs=1, factors=2, metric="ndcg@10")
     assert {"pi", "learning_rate"} <= set(found.settings)

@@ -1,7 +1,6 @@
 """What is written is there whole or not at all, and nothing is left beside it."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,7 @@ from federank.errors import BadFile
 from federank.files import PRIVATE, atomic_write, file_in_place, folder_in_place, put_in_place
 
 
-def names_in(folder: Path) -> list[str]:
+def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
 
 

@@ -27,6 +27,15 @@ def two_tastes(people=20, items=24, seen=8, seed=0):
     return Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
 
 
+def shop_of(folder, data, ratings=False):
+    """A CSV file of these interactions, one second apart; with ratings from 1 to 5 where they are asked for."""
+    rows = enumerate(zip(data.user_ids[data.users], data.item_ids[data.items], strict=True))
+    lines = [f"{u},{i}{f',{1 + (u + i) % 5}' if ratings else ''},{1_600_000_000 + n}\n" for n, (u, i) in rows]
+    path = folder / "shop.csv"
+    path.write_text(f"user,item{',rating' if ratings else ''},time\n" + "".join(lines))
+    return path
+
+
 def federation(data, pi=None, trace=None, policies=None, **settings):
     """A federation of these people before its first round; everyone may have a policy of their own."""
     settings = FPLSettings(**({"factors": 4, "pi": float(np.mean(1.0 if pi is None else pi))} | settings))

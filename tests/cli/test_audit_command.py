@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 from tests.commands import run
-from tests.worlds import two_tastes
+from tests.worlds import shop_of, two_tastes
 
 from federank.cli import federank
 from federank.errors import FedeRankError, SettingError
@@ -17,11 +17,7 @@ FEW = ("--min-support", 1, "--factors", 4)
 
 @pytest.fixture
 def shop(tmp_path):
-    data, path = two_tastes(), tmp_path / "shop.csv"
-    rows = zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)
-    lines = "".join(f"{u},{i},{1 + (u + i) % 5},{1_600_000_000 + n}\n" for n, (u, i) in enumerate(rows))
-    path.write_text("user,item,rating,time\n" + lines)
-    return path
+    return shop_of(tmp_path, two_tastes(), ratings=True)
 
 
 def told(*arguments):

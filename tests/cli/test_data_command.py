@@ -5,23 +5,20 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.cli.program import program
+from tests.commands import run, told
+from tests.data.publisher import serving
 
-from federank.cli import federank
 from federank.data.datasets import KNOWN
-from federank.errors import BadFile, DataError, DownloadError, FedeRankError, SettingError
+from federank.errors import BadFile, DataError, DownloadError, SettingError
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """Each test has a data folder of its own, and stands in a folder of its own."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -29,31 +26,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "sets"
 
 
-def run(*words: object) -> Result:
-    return CliRunner().invoke(federank, [str(word) for word in words])
-
-
-def told(*words: object) -> str:
-    """What a command prints that must succeed."""
-    result = run(*words)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.stdout
-
-
-def complaint(kind: type[FedeRankError], *words: object) -> str:
+def complaint(kind, *words):
     """The sentence of a command that must fail with this kind of error."""
     result = run(*words)
     assert type(result.exception) is kind, result.output + repr(result.exception)
     return str(result.exception)
 
 
-def python(*words: object) -> subprocess.CompletedProcess[str]:
-    """The command line as a process of its own."""
-    command = [sys.executable, "-m", "federank", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def ratings_file(path: Path, users: int = 4, items: int = 6) -> Path:
+def ratings_file(path, users=4, items=6):
     """Every user has every item, one after the other; a table with a header."""
     rows = [f"u{user}\ti{item}\t{1 + item % 5}\t{1000 + item}" for user in range(users) for item in range(items)]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +41,7 @@ def ratings_file(path: Path, users: int = 4, items: int = 6) -> Path:
     return path
 
 
-def rows_of(path: Path) -> set[tuple[str, str]]:
+def rows_of(path):
     """The (user, item) pairs of a written part, below its header; none may come twice."""
     header, *lines = [tuple(line.split("\t")) for line in path.read_text(encoding="utf-8").splitlines()]
     assert header[:2] == ("user", "item")
@@ -70,11 +50,8 @@ def rows_of(path: Path) -> set[tuple[str, str]]:
     return pairs
 
 
-def files_in(path: Path) -> list[str]:
+def files_in(path):
     return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
-
-
-# list
 
 
 def test_the_list_names_every_known_set_and_says_which_are_here(folder):
@@ -88,45 +65,15 @@ def test_the_list_names_every_known_set_and_says_which_are_here(folder):
     assert str(folder) in table
 
 
-# get
-
-
-class Publisher(ThreadingHTTPServer):
-    content = b"PK what a publisher sends"
-    asked = 0
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/ml-1m.zip"
-
-
-class Answer(BaseHTTPRequestHandler):
-    server: Publisher
-
-    def log_message(self, *args: Any) -> None:
-        """Silence."""
-
-    def do_GET(self) -> None:
-        self.server.asked += 1
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.server.content)))
-        self.end_headers()
-        self.wfile.write(self.server.content)
-
-
 @pytest.fixture
-def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
+def publisher(monkeypatch):
     """A publisher on loopback, from whom ml-1m is fetched in this test."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with Publisher(("127.0.0.1", 0), Answer) as server:
+    with serving(b"PK what a publisher sends") as server:
         md5 = hashlib.md5(server.content).hexdigest()
         moved = replace(KNOWN["ml-1m"], address=server.address, size=len(server.content), md5=md5)
         monkeypatch.setitem(KNOWN, "ml-1m", moved)
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def test_get_fetches_prints_the_terms_and_the_second_time_says_it_is_here(publisher, folder):
@@ -137,7 +84,7 @@ def test_get_fetches_prints_the_terms_and_the_second_time_says_it_is_here(publis
     assert "Harper and J. A. Konstan" in " ".join(first.stdout.split())
     assert "MovieLens 1M" in first.stderr  # the progress bar
     assert "already here" in told("data", "get", "ml-1m")
-    assert publisher.asked == 1
+    assert len(publisher.requests) == 1
 
 
 def test_get_refuses_what_is_not_the_known_file_and_names_the_other_way(publisher, folder):
@@ -154,10 +101,7 @@ def test_get_installs_a_copy_at_hand(publisher, folder, tmp_path):
     told("data", "get", "ml-1m", "--from", tmp_path / "my copy.zip")
     assert files_in(folder) == ["ml-1m/ml-1m.zip"]
     told("data", "get", "ml-1m", "--from", tmp_path / "my copy.zip")
-    assert publisher.asked == 0
-
-
-# stats
+    assert publisher.requests == []
 
 
 def test_stats_without_a_name_are_those_of_the_city():
@@ -186,9 +130,6 @@ def test_names_out_of_the_data_have_no_power_over_the_terminal(tmp_path):
     assert "\x1b" not in shown
 
 
-# city
-
-
 def test_a_city_written_to_a_file_is_read_back_as_it_was(tmp_path):
     size = ("--people", 50, "--places", 60, "--checkins", 700, "--seed", 3)
     told("data", "city", *size, "--out", tmp_path / "city.tsv")
@@ -197,26 +138,10 @@ def test_a_city_written_to_a_file_is_read_back_as_it_was(tmp_path):
     assert "700" in told("data", "city", *size)
 
 
-# split
-
-
 def test_the_record_of_a_split_holds_settings_counts_and_fingerprint(tmp_path):
     table = ratings_file(tmp_path / "ratings.tsv")
-    told(
-        "data",
-        "split",
-        table,
-        "--min-interactions",
-        2,
-        "--random",
-        0.5,
-        "--validation",
-        0.4,
-        "--seed",
-        9,
-        "--out",
-        "out",
-    )
+    words = ("--min-interactions", 2, "--random", 0.5, "--validation", 0.4, "--seed", 9, "--out", "out")
+    told("data", "split", table, *words)
     record = json.loads(Path("out/split.json").read_text(encoding="utf-8"))
     assert record["rows"] == {"train.tsv": 8, "validation.tsv": 4, "test.tsv": 12}
     expected = {"min_interactions": 2, "way": "random", "random": 0.5, "validation": 0.4, "seed": 9}
@@ -309,10 +234,6 @@ def test_a_split_needs_exactly_one_way_that_fits(words, sentence):
     assert not Path("out").exists()
 
 
-# as a process of its own
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -322,7 +243,7 @@ def test_a_split_needs_exactly_one_way_that_fits(words, sentence):
     ],
 )
 def test_a_mistake_ends_with_exit_code_2(words, sentence):
-    answer = python(*words)
+    answer = program(*words)
     assert answer.returncode == 2
     assert sentence in answer.stderr
     assert "Traceback" not in answer.stderr
@@ -330,9 +251,8 @@ def test_a_mistake_ends_with_exit_code_2(words, sentence):
     assert list(Path().iterdir()) == []
 
 
-@pytest.mark.slow
 def test_results_go_to_stdout_alone():
-    answer = python("data", "stats", "city", "--json")
+    answer = program("data", "stats", "city", "--json")
     assert (answer.returncode, answer.stderr) == (0, "")
     assert json.loads(answer.stdout)["users"] == 1_000
 
@@ -349,7 +269,7 @@ def test_help_answers_without_the_heavy_packages():
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
-def examples(words: tuple[str, ...]) -> list[list[str]]:
+def examples(words):
     """The commands shown in a help text."""
     lines = [line.split() for line in told(*words, "--help").splitlines()]
     return [line[1:] for line in lines if line[:1] == ["federank"]]

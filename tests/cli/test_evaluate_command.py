@@ -4,27 +4,10 @@ import json
 
 import polars as pl
 import pytest
+from tests.cli.program import program as run
 
 import federank as fr
-from federank.cli import main
 from federank.methods.baselines.popular import MostPopular, Random
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command: exit code, stdout and stderr."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*words):
-        monkeypatch.setattr("sys.argv", ["federank", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +24,7 @@ def models(split, tmp_path_factory):
     return folder
 
 
-def test_the_json_has_the_figures_that_python_gives(run, models, split):
+def test_the_json_has_the_figures_that_python_gives(models, split):
     code, out, _ = run("evaluate", models / "popular", "--at", "10", "--json")
     told = json.loads(out)
     expected = fr.evaluate(MostPopular().fit(split.train), split, at=10)
@@ -52,7 +35,7 @@ def test_the_json_has_the_figures_that_python_gives(run, models, split):
     assert told["notes"] == list(expected.notes)
 
 
-def test_a_file_of_recommendations_gets_the_figures_of_the_model_that_made_it(run, models, split, tmp_path):
+def test_a_file_of_recommendations_gets_the_figures_of_the_model_that_made_it(models, split, tmp_path):
     MostPopular().fit(split.train).recommend(n=10).write(tmp_path / "lists.tsv")
     _, of_model, _ = run("evaluate", models / "popular", "--json")
     code, of_file, _ = run(
@@ -62,7 +45,7 @@ def test_a_file_of_recommendations_gets_the_figures_of_the_model_that_made_it(ru
     assert json.loads(of_file) == json.loads(of_model)
 
 
-def test_a_folder_of_split_files_serves_as_the_split(run, tmp_path):
+def test_a_folder_of_split_files_serves_as_the_split(tmp_path):
     assert run("data", "split", "city", "--temporal", "0.2", "--out", tmp_path / "split")[0] == 0
     whole = fr.split_temporal(fr.city(), test=0.2)
     model = MostPopular().fit(whole.train)
@@ -72,7 +55,7 @@ def test_a_folder_of_split_files_serves_as_the_split(run, tmp_path):
     assert json.loads(out)["ndcg@10"] == pytest.approx(fr.evaluate(model, whole).means["ndcg@10"])
 
 
-def test_categories_can_come_from_a_file_and_what_it_misses_is_reported(run, models, split, tmp_path):
+def test_categories_can_come_from_a_file_and_what_it_misses_is_reported(models, split, tmp_path):
     ids = split.train.item_ids.tolist()
     rows = [f"{item}\t{'old' if place % 2 else 'new'}\n" for place, item in enumerate(ids[:-3])]
     (tmp_path / "kinds.tsv").write_text("".join(rows) + "99999\told\n")
@@ -84,7 +67,7 @@ def test_categories_can_come_from_a_file_and_what_it_misses_is_reported(run, mod
     assert any(note.endswith("kinds.tsv that the data do not have, left out: 1.") for note in told["notes"])
 
 
-def test_bias_is_reported_for_groups_of_users_from_a_file(run, models, split, tmp_path):
+def test_bias_is_reported_for_groups_of_users_from_a_file(models, split, tmp_path):
     ids = split.train.user_ids.tolist()
     rows = [f"{user}\t{'odd' if place % 2 else 'even'}\n" for place, user in enumerate(ids)]
     (tmp_path / "groups.tsv").write_text("".join(rows) + "nobody\todd\n")
@@ -102,7 +85,7 @@ def test_bias_is_reported_for_groups_of_users_from_a_file(run, models, split, tm
     ("content", "sentence"),
     [("1\ta\n1\tb\n", "Line 2 of"), ("1\ta\n", "users have no group"), ("1 a\n", "other than two columns")],
 )
-def test_a_file_of_groups_that_does_not_fit_is_refused(run, models, tmp_path, content, sentence):
+def test_a_file_of_groups_that_does_not_fit_is_refused(models, tmp_path, content, sentence):
     (tmp_path / "groups.tsv").write_text(content)
     code, _, err = run("evaluate", models / "popular", "--groups", tmp_path / "groups.tsv")
     assert code == 2
@@ -130,7 +113,7 @@ def test_a_file_of_groups_that_does_not_fit_is_refused(run, models, tmp_path, co
         ),
     ],
 )
-def test_mistakes_end_with_exit_code_2(run, models, words, sentence):
+def test_mistakes_end_with_exit_code_2(models, words, sentence):
     code, out, err = run(*(word.format(runs=models) for word in words))
     assert code == 2
     assert out == ""
@@ -138,7 +121,7 @@ def test_mistakes_end_with_exit_code_2(run, models, words, sentence):
     assert err.count("\n") == 1
 
 
-def test_compare_as_json_has_every_test(run, models):
+def test_compare_as_json_has_every_test(models):
     code, out, _ = run("compare", models / "popular", models / "random", "--at", "5", "--json")
     told = json.loads(out)
     assert code == 0
@@ -148,20 +131,20 @@ def test_compare_as_json_has_every_test(run, models):
     assert {"t_test_holm", "wilcoxon_holm", "effect_size", "low", "high", "users"} <= told[0].keys()
 
 
-def test_models_of_different_splits_are_not_compared(run, models, tmp_path):
+def test_models_of_different_splits_are_not_compared(models, tmp_path):
     other = fr.split_temporal(fr.city(people=80, places=90, checkins=2_000), test=0.3)
     MostPopular().fit(other.train).save(tmp_path / "other", other)
     code, _, _err = run("compare", models / "popular", tmp_path / "other")
     assert code == 2
 
 
-def test_validation_can_be_judged_by(run, models, split):
+def test_validation_can_be_judged_by(models, split):
     _, out, _ = run("evaluate", models / "popular", "--part", "validation", "--json")
     expected = fr.evaluate(MostPopular().fit(split.train), split.development, at=10).means
     assert json.loads(out)["ndcg@10"] == pytest.approx(expected["ndcg@10"])
 
 
-def test_values_of_users_are_written(run, models, tmp_path):
+def test_values_of_users_are_written(models, tmp_path):
     code, out, _ = run("evaluate", models / "popular", "--per-user", tmp_path / "users.parquet")
     table = pl.read_parquet(tmp_path / "users.parquet")
     assert code == 0

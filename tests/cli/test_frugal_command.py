@@ -5,18 +5,12 @@ import json
 import pytest
 from tests.cli.program import program
 from tests.squares_worlds import some_people
-
-PEOPLE = some_people()
+from tests.worlds import shop_of
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    path = tmp_path_factory.mktemp("shop") / "shop.csv"
-    lines = "".join(
-        f"{user},{item},{time}\n" for time, (user, item) in enumerate(zip(PEOPLE.users, PEOPLE.items, strict=True))
-    )
-    path.write_text("user,item,time\n" + lines)
-    return path
+    return shop_of(tmp_path_factory.mktemp("shop"), some_people())
 
 
 def trained(shop, tmp_path, *arguments):

@@ -4,16 +4,11 @@ import errno
 import json
 
 import pytest
-from click.testing import CliRunner
 from tests.cli.program import program
+from tests.commands import run
 from tests.studies.worlds import small_data
 
-from federank.cli import federank
 from federank.errors import ModelError, SettingError
-
-
-def run(*words):
-    return CliRunner().invoke(federank, [str(word) for word in words])
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.worlds import two_tastes
+from tests.worlds import shop_of, two_tastes
 
 from federank.cli import federank
 from federank.errors import FedeRankError
@@ -19,11 +19,7 @@ QUICK = ("--factors", "4", "--epochs", "2", "--quiet", "--split", "none", "--no-
 
 @pytest.fixture
 def shop(tmp_path):
-    data = two_tastes()
-    path = tmp_path / "shop.csv"
-    rows = [f"{data.user_ids[u]},{data.item_ids[i]}" for u, i in zip(data.users, data.items, strict=True)]
-    path.write_text("\n".join(["user,item", *rows]) + "\n")
-    return path
+    return shop_of(tmp_path, two_tastes())
 
 
 def train(shop, *words):

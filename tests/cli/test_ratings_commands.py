@@ -4,17 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from tests.commands import refused, succeeded
+from tests.commands import refused, succeeded, told
 from tests.rated_worlds import two_opinions
 
 import federank as fr
 from federank.methods.model_folder import load_model
 
 QUICK = ("--factors", "4", "--iterations", "40", "--learning-rate", "0.05", "--decay", "0.98", "--initial-range", "0.5")
-
-
-def told(*words):
-    return succeeded(*words).stdout
 
 
 def complaint(*words):

@@ -160,10 +160,3 @@ def test_a_mistake_is_an_error(study_file, words, told, monkeypatch):
     answer = asked(*[study_file if word == "{study}" else word for word in words])
     assert isinstance(answer.exception, FedeRankError)
     assert told in str(answer.exception)
-
-
-def test_results_of_another_version_are_an_error(study_file, tmp_path):
-    Results.create(tmp_path / "r")
-    (tmp_path / "r" / "VERSION").write_text("2\n")
-    answer = asked("run", study_file, "--out", tmp_path / "r")
-    assert "reads format 1" in str(answer.exception)

@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 import pytest
-from tests.commands import refused, succeeded
-from tests.worlds import two_tastes
+from tests.commands import refused, told
+from tests.worlds import shop_of, two_tastes
 
 from federank.cli.options import SETTINGS, field_texts, settings_options
 from federank.errors import ModelError
@@ -20,18 +20,10 @@ from federank.methods.registry import method_names, recommender_class
 QUICK = ("--factors", "4", "--epochs", "2", "--quiet")
 
 
-def told(*words):
-    return succeeded(*words).stdout
-
-
 @pytest.fixture
 def shop(tmp_path):
     """A small file of people with two tastes."""
-    data = two_tastes()
-    path = tmp_path / "shop.csv"
-    rows = zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)
-    path.write_text("user,item,time\n" + "".join(f"{u},{i},{1_600_000_000 + n}\n" for n, (u, i) in enumerate(rows)))
-    return path
+    return shop_of(tmp_path, two_tastes())
 
 
 def test_a_trained_model_is_kept_with_its_split(shop, tmp_path):

@@ -12,18 +12,6 @@ from federank.data.splits import split_temporal
 from federank.data.synthetic import city
 from federank.errors import SettingError
 
-NINE = (
-    "Arts & Entertainment",
-    "College & University",
-    "Food",
-    "Nightlife Spot",
-    "Outdoors & Recreation",
-    "Professional & Other Places",
-    "Residence",
-    "Shop & Service",
-    "Travel & Transport",
-)
-
 
 @pytest.fixture(scope="module")
 def town():
@@ -80,7 +68,7 @@ def test_memory_follows_the_checkins_and_not_users_times_places():
 
 
 def test_every_place_has_one_of_the_papers_nine_categories_and_each_occurs(town):
-    assert town.categories.names == NINE
+    assert town.categories.names == synthetic.CATEGORIES
     assert np.diff(town.categories.starts).tolist() == [1] * 1500
     assert set(town.categories.codes.tolist()) == set(range(9))
 

@@ -3,13 +3,10 @@
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any
 
 import pytest
+from tests.data.publisher import serving
 
 from federank.data.download import Patience, fetch, install_copy
 from federank.errors import BadFile, DownloadError
@@ -19,110 +16,54 @@ HALF = len(CONTENT) // 2
 QUICK = Patience(timeout=30.0, attempts=3, pause=0.0)
 
 
-def sum_of(content: bytes) -> str:
+def sum_of(content):
     return hashlib.md5(content).hexdigest()
 
 
 RIGHT = len(CONTENT), sum_of(CONTENT)
 
 
-class Publisher(ThreadingHTTPServer):
-    """Serves one file. Each request takes the next of `answers`; when none is left, the file is served well."""
-
-    content = CONTENT
-    ranges = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
-        self.answers: list[Callable[[Any], None]] = []
-        self.requests: list[dict[str, str]] = []
-        self.over = Event()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/file.zip"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up in the median is part of these tests."""
-
-
-class Answer(BaseHTTPRequestHandler):
-    server: Publisher
-
-    def log_message(self, *args: Any) -> None:
-        """Silence."""
-
-    def do_GET(self) -> None:
-        self.server.requests.append({"path": self.path, **self.headers})
-        if self.server.answers:
-            self.server.answers.pop(0)(self)
-        else:
-            self.wfile.write(self.begin())
-
-    def begin(self, length: int | None = None) -> bytes:
-        """Send the headers of the complete file, or of the range asked for; the bytes that belong under them."""
-        content, server, start = self.server.content, self.server, 0
-        asked = self.headers.get("Range")
-        if asked and server.ranges:
-            start = int(asked.removeprefix("bytes=").removesuffix("-"))
-            if start >= len(content):
-                self.send_error(416)
-                return b""
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        else:
-            self.send_response(200)
-        self.send_header("Content-Length", str(len(content) - start if length is None else length))
-        self.end_headers()
-        return content[start:]
-
-
-def cut_in_half(answer: Answer) -> None:
+def cut_in_half(answer):
     answer.wfile.write(answer.begin()[:HALF])
 
 
-def silent_from_the_start(answer: Answer) -> None:
+def silent_from_the_start(answer):
     answer.server.over.wait()
 
 
-def refuse(status: int) -> Callable[[Answer], None]:
+def refuse(status):
     return lambda answer: answer.send_error(status)
 
 
-def redirect(answer: Answer) -> None:
+def redirect(answer):
     answer.send_response(302)
     answer.send_header("Location", "/moved/file.zip")
     answer.end_headers()
 
 
-def without_length_and_cut(answer: Answer) -> None:
+def without_length_and_cut(answer):
     answer.send_response(200)
     answer.end_headers()
     answer.wfile.write(CONTENT[:HALF])
 
 
-def larger_than_any_disk(answer: Answer) -> None:
+def larger_than_any_disk(answer):
     answer.wfile.write(answer.begin(length=10**18))
 
 
 @pytest.fixture
-def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
+def publisher(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with Publisher() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving(CONTENT) as server:
         yield server
-        server.over.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Path:
+def target(tmp_path):
     return tmp_path / "data" / "file.zip"
 
 
-def names_in(folder: Path) -> list[str]:
+def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -217,7 +158,7 @@ def test_a_wrong_size_is_refused_before_it_is_fetched(publisher, target, content
 
 
 def test_a_stream_that_does_not_end_is_stopped_at_the_known_size(publisher, target):
-    def overlong(answer: Answer) -> None:
+    def overlong(answer):
         answer.send_response(200)
         answer.end_headers()
         for _ in range(20):

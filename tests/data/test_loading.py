@@ -30,22 +30,22 @@ TITLES = {10: "Amélie (2001)", 20: "Star, The (1999)", 30: "Plain (1990)"}
 GENRES = {10: ["Comedy", "Romance"], 20: ["War"], 30: []}
 
 
-def world(*, ratings: bool = True, times: bool = True) -> Interactions:
+def world(*, ratings=True, times=True):
     return Interactions.from_columns(USERS, ITEMS, RATINGS if ratings else None, TIMES if times else None)
 
 
-def lines(delimiter: str, *, header: str | None = None, columns: int = 4, end: str = "\n") -> str:
+def lines(delimiter, *, header=None, columns=4, end="\n"):
     rows = [delimiter.join(map(str, row[:columns])) for row in zip(USERS, ITEMS, RATINGS, TIMES, strict=True)]
     return "".join(line + end for line in ([header] if header else []) + rows)
 
 
-def write(path: Path, content: str | bytes, encoding: str = "utf-8") -> Path:
+def write(path, content, encoding="utf-8"):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
     return path
 
 
-def zipped(folder: Path, name: str) -> Path:
+def zipped(folder, name):
     archive = folder.parent / name
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for file in folder.iterdir():
@@ -53,7 +53,7 @@ def zipped(folder: Path, name: str) -> Path:
     return archive
 
 
-def movielens_100k(folder: Path) -> Path:
+def movielens_100k(folder):
     names = "unknown|Action|Adventure|Animation|Children's|Comedy|Crime|Documentary|Drama|Fantasy|Film-Noir|Horror|"
     genres = (names + "Musical|Mystery|Romance|Sci-Fi|Thriller|War|Western").split("|")
     rows = [
@@ -65,14 +65,14 @@ def movielens_100k(folder: Path) -> Path:
     return folder
 
 
-def movielens_dat(folder: Path, encoding: str) -> Path:
+def movielens_dat(folder, encoding):
     rows = [f"{item}::{TITLES[item]}::{'|'.join(GENRES[item])}\n" for item in TITLES]
     write(folder / "movies.dat", "".join(rows), encoding)
     write(folder / "ratings.dat", lines("::"))
     return folder
 
 
-def movielens_csv(folder: Path) -> Path:
+def movielens_csv(folder):
     rows = [f'{item},"{TITLES[item]}",{"|".join(GENRES[item]) or "(no genres listed)"}\r\n' for item in TITLES]
     write(folder / "movies.csv", "movieId,title,genres\r\n" + "".join(rows))
     write(folder / "tags.csv", "userId,movieId,tag,timestamp\n1,10,fun,1\n")
@@ -80,7 +80,7 @@ def movielens_csv(folder: Path) -> Path:
     return folder
 
 
-def recbole(folder: Path) -> Path:
+def recbole(folder):
     header = "user_id:token\titem_id:token\trating:float\ttimestamp:float"
     rows = [f"{item}\t{TITLES[item]}\t{' '.join(GENRES[item])}\n" for item in TITLES]
     write(folder / "films.item", "item_id:token\tmovie_title:token_seq\tclass:token_seq\n" + "".join(rows))
@@ -88,7 +88,7 @@ def recbole(folder: Path) -> Path:
     return write(folder / "films.inter", lines("\t", header=header))
 
 
-def zstandard(path: Path, content: str) -> Path:
+def zstandard(path, content):
     held = io.BytesIO(content.encode())
     pl.scan_lines(held).sink_csv(
         path, include_header=False, quote_style="never", compression="zstd", check_extension=False
@@ -96,7 +96,7 @@ def zstandard(path: Path, content: str) -> Path:
     return path
 
 
-def parquet(path: Path) -> Path:
+def parquet(path):
     pl.DataFrame({"userId": USERS, "itemId": ITEMS, "rating": RATINGS, "timestamp": TIMES}).write_parquet(path)
     return path
 
@@ -175,21 +175,19 @@ PAIRS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("make", [*FILMS.values(), *TABLES.values()], ids=[*FILMS, *TABLES])
-def test_every_format_is_read_as_the_same_interactions(make: Callable[[Path], object], tmp_path: Path) -> None:
+def test_every_format_is_read_as_the_same_interactions(make, tmp_path):
     assert load(make(tmp_path)).fingerprint == world().fingerprint
 
 
 @pytest.mark.parametrize("make", FILMS.values(), ids=FILMS)
-def test_films_come_with_titles_and_genres(make: Callable[[Path], object], tmp_path: Path) -> None:
+def test_films_come_with_titles_and_genres(make, tmp_path):
     data = load(make(tmp_path))
-    assert data.titles is not None
-    assert data.categories is not None
     assert data.titles.tolist() == list(TITLES.values())
     assert [list(data.categories.of(item)) for item in range(3)] == list(GENRES.values())
 
 
 @pytest.mark.parametrize("make", PAIRS.values(), ids=PAIRS)
-def test_ratings_and_times_may_be_absent(make: Callable[[Path], object], tmp_path: Path) -> None:
+def test_ratings_and_times_may_be_absent(make, tmp_path):
     assert load(make(tmp_path)).fingerprint == world(ratings=False, times=False).fingerprint
 
 
@@ -203,7 +201,7 @@ def test_ratings_and_times_may_be_absent(make: Callable[[Path], object], tmp_pat
         "%Y-%m-%d %H:%M:%S+00:00",
     ],
 )
-def test_check_ins_have_textual_dates_and_the_kind_of_each_venue(form: str, tmp_path: Path) -> None:
+def test_check_ins_have_textual_dates_and_the_kind_of_each_venue(form, tmp_path):
     kinds = {10: "Café", 20: "Bus Station", 30: "Gym / Fitness Center"}
     rows = [
         f"{user}\t{item}\t{kinds[item]}\t{datetime.fromtimestamp(time, UTC).strftime(form)}\n"
@@ -212,16 +210,15 @@ def test_check_ins_have_textual_dates_and_the_kind_of_each_venue(form: str, tmp_
     path = write(tmp_path / "town.tsv", "user_id\tvenue_id\ttype\tutc\n" + "".join(rows))
     data = load(path)
     assert data.fingerprint == world(ratings=False).fingerprint
-    assert data.categories is not None
     assert [data.categories.of(item) for item in range(3)] == [("Café",), ("Bus Station",), ("Gym / Fitness Center",)]
 
 
-def test_the_type_of_an_event_is_not_taken_for_a_category(tmp_path: Path) -> None:
+def test_the_type_of_an_event_is_not_taken_for_a_category(tmp_path):
     path = write(tmp_path / "a.csv", "user_id,item_id,type\n1,1,click\n2,1,order\n")
     assert load(path).categories is None
 
 
-def test_columns_are_chosen_by_name_or_position(tmp_path: Path) -> None:
+def test_columns_are_chosen_by_name_or_position(tmp_path):
     rows = "".join(f"x,{t},{r},{i},{u}\n" for u, i, r, t in zip(USERS, ITEMS, RATINGS, TIMES, strict=True))
     named = write(tmp_path / "named.csv", "note,when,mark,what,who\n" + rows)
     bare = write(tmp_path / "bare.csv", rows)
@@ -232,14 +229,14 @@ def test_columns_are_chosen_by_name_or_position(tmp_path: Path) -> None:
     assert load(bare, users=4, items=3).ratings is None
 
 
-def test_ratings_and_times_can_be_left_out(tmp_path: Path) -> None:
+def test_ratings_and_times_can_be_left_out(tmp_path):
     path = write(tmp_path / "a.tsv", lines("\t"))
     assert load(path, ratings=False).fingerprint == world(ratings=False).fingerprint
     assert load(path, times=False).fingerprint == world(times=False).fingerprint
     assert load(path, users=0, items=1, times=3).fingerprint == world(ratings=False).fingerprint
 
 
-def test_a_caller_who_knows_better_is_believed_about_header_and_delimiter(tmp_path: Path) -> None:
+def test_a_caller_who_knows_better_is_believed_about_header_and_delimiter(tmp_path):
     path = write(tmp_path / "a.csv", "user,item\na,b\nc,b\n")
     assert load(path).user_ids.tolist() == ["a", "c"]
     assert load(path, header=False).user_ids.tolist() == ["a", "c", "user"]
@@ -261,14 +258,12 @@ def test_a_caller_who_knows_better_is_believed_about_header_and_delimiter(tmp_pa
         (["B000002", "5"], ["5", "B000002"]),
     ],
 )
-def test_ids_are_numbers_only_if_all_are_written_as_numbers_are(
-    written: list[str], read: list[object], tmp_path: Path
-) -> None:
+def test_ids_are_numbers_only_if_all_are_written_as_numbers_are(written, read, tmp_path):
     path = write(tmp_path / "a.tsv", "".join(f"{user}\t1\n" for user in written))
     assert load(path).user_ids.tolist() == read
 
 
-def test_a_late_word_makes_a_complete_column_text(tmp_path: Path) -> None:
+def test_a_late_word_makes_a_complete_column_text(tmp_path):
     rows = "".join(f"{user},5\n" for user in range(1000))
     data = load(write(tmp_path / "a.csv", rows + "last,5\n"))
     assert data.n_users == 1001
@@ -276,12 +271,12 @@ def test_a_late_word_makes_a_complete_column_text(tmp_path: Path) -> None:
     assert data.item_ids.tolist() == [5]
 
 
-def test_text_ids_in_a_frame_stay_text() -> None:
+def test_text_ids_in_a_frame_stay_text():
     assert load(pl.DataFrame({"user": ["1", "2"], "item": [1, 1]})).user_ids.tolist() == ["1", "2"]
     assert load(pandas.DataFrame({"user": ["1", "2"], "item": [1, 1]})).user_ids.tolist() == ["1", "2"]
 
 
-def test_a_quote_inside_a_field_is_a_letter_where_no_field_is_quoted(tmp_path: Path) -> None:
+def test_a_quote_inside_a_field_is_a_letter_where_no_field_is_quoted(tmp_path):
     path = write(tmp_path / "a.tsv", '7" single\t1\nhalf"\t1\n')
     assert load(path).user_ids.tolist() == ['7" single', 'half"']
 
@@ -296,17 +291,17 @@ def test_a_quote_inside_a_field_is_a_letter_where_no_field_is_quoted(tmp_path: P
     ],
     ids=["tuples", "a matrix", "columns", "arrays"],
 )
-def test_rows_in_memory_are_rows_and_columns_are_columns(rows: object) -> None:
+def test_rows_in_memory_are_rows_and_columns_are_columns(rows):
     data = load(rows)
     assert (data.user_ids.tolist(), data.item_ids.tolist()) == ([1, 2], [2, 3])
     assert list(zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)) == [(1, 2), (1, 3), (2, 3)]
 
 
-def test_rows_may_have_ratings_and_times() -> None:
+def test_rows_may_have_ratings_and_times():
     data = load([("ann", "tea", 5, 30), ("ann", "jam", 3, 10), ("bob", "tea", 4, 20)])
     assert data.item_ids.tolist() == ["jam", "tea"]
-    assert data.ratings.tolist() == [3, 5, 4]  # type: ignore[union-attr]
-    assert data.times.tolist() == [10, 30, 20]  # type: ignore[union-attr]
+    assert data.ratings.tolist() == [3, 5, 4]
+    assert data.times.tolist() == [10, 30, 20]
 
 
 @pytest.mark.parametrize(
@@ -320,36 +315,30 @@ def test_rows_may_have_ratings_and_times() -> None:
         ([{"user": 1, "item": 2}], "A list of dict is neither"),
     ],
 )
-def test_what_may_be_rows_or_columns_is_not_guessed(given: object, sentence: str) -> None:
+def test_what_may_be_rows_or_columns_is_not_guessed(given, sentence):
     with pytest.raises(DataError, match=sentence):
         load(given)
 
 
-def test_the_rows_that_were_left_out_as_repeats_are_counted(tmp_path: Path) -> None:
+def test_the_rows_that_were_left_out_as_repeats_are_counted(tmp_path):
     path = write(tmp_path / "a.tsv", "1\t5\t1\t300\n1\t5\t2\t100\n1\t5\t2\t50\n2\t5\t3\t100\n1\t6\t3\t100\n")
     data = load(path)
     assert data.repeats_left_out == 2
     assert data.keep_users(2).repeats_left_out == 2
-    assert load(path, repeats="first").repeats_left_out == 2
-    assert load([(1, 2), (2, 2)]).repeats_left_out == 0
-
-
-def test_the_latest_of_a_repeated_pair_stays_unless_another_is_asked_for(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "1\t5\t1\t300\n1\t5\t2\t100\n2\t5\t3\t100\n")
-    assert load(path).ratings.tolist() == [1, 3]  # type: ignore[union-attr]
-    assert load(path, repeats="first").ratings.tolist() == [2, 3]  # type: ignore[union-attr]
+    assert data.ratings.tolist() == [1, 3, 3]  # the latest
+    first = load(path, repeats="first")
+    assert (first.repeats_left_out, first.ratings.tolist()) == (2, [2, 3, 3])
     with pytest.raises(DataError, match="repeat"):
         load(path, repeats="refuse")
     with pytest.raises(SettingError, match="'newest'"):
-        load(path, repeats="newest")  # type: ignore[arg-type]
+        load(path, repeats="newest")
+    assert load([(1, 2), (2, 2)]).repeats_left_out == 0
 
 
-def test_an_item_file_brings_titles_and_categories(tmp_path: Path) -> None:
+def test_an_item_file_brings_titles_and_categories(tmp_path):
     table = write(tmp_path / "a.tsv", "alice\t007\nbob\t8\n")
     info = write(tmp_path / "places.csv", 'item_id,name,category\n007,"Bar, Blue",Bar|Night\n9,Elsewhere,Gym\n')
     data = load(table, item_file=info)
-    assert data.titles is not None
-    assert data.categories is not None
     assert data.titles.tolist() == ["Bar, Blue", ""]
     assert [data.categories.of(item) for item in range(2)] == [("Bar", "Night"), ()]
     with pytest.raises(BadFile):
@@ -358,15 +347,13 @@ def test_an_item_file_brings_titles_and_categories(tmp_path: Path) -> None:
         load(table, item_file=tmp_path / "absent.csv")
 
 
-def test_data_is_called_by_its_file(tmp_path: Path) -> None:
+def test_data_is_called_by_its_file(tmp_path):
     assert load(write(tmp_path / "mine.tsv", lines("\t"))).name == "mine"
     assert load(write(tmp_path / "packed.tsv.gz", gzip.compress(lines("\t").encode()))).name == "packed"
     assert load(movielens_csv(tmp_path / "ml-25m")).name == "ml-25m"
 
 
-def test_known_names_are_looked_for_where_known_sets_are_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_known_names_are_looked_for_where_known_sets_are_installed(tmp_path, monkeypatch):
     movielens_dat(tmp_path / "ml-1m" / "ml-1m", "latin-1")
     monkeypatch.setenv("FEDERANK_DATA", str(tmp_path))
     assert load("ml-1m").name == "ml-1m"
@@ -375,13 +362,13 @@ def test_known_names_are_looked_for_where_known_sets_are_installed(
         load("ml-20m")
 
 
-def test_the_city_is_always_there() -> None:
+def test_the_city_is_always_there():
     assert load("city").n_users > 1
     with pytest.raises(SettingError, match="users"):
         load("city", users="who")
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_and_all_known_ones() -> None:
+def test_an_unknown_name_is_answered_with_the_nearest_and_all_known_ones():
     with pytest.raises(UnknownDataset) as caught:
         load("ml1m")
     message = str(caught.value)
@@ -390,7 +377,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_known_ones() -> No
     assert all(name in message for name in KNOWN)
 
 
-def test_choices_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
+def test_choices_that_would_do_nothing_are_refused(tmp_path):
     with pytest.raises(SettingError, match="users"):
         load(movielens_csv(tmp_path / "ml-25m"), users="userId")
     with pytest.raises(SettingError, match="delimiter"):
@@ -404,7 +391,7 @@ def test_choices_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_reading_a_file_does_not_import_pandas(tmp_path: Path) -> None:
+def test_reading_a_file_does_not_import_pandas(tmp_path):
     path = write(tmp_path / "a.tsv", lines("\t"))
     program = "import sys, federank; federank.load(sys.argv[1]); sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == 0

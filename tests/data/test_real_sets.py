@@ -1,7 +1,5 @@
 """Real data sets are read to the last row: the counts are those of their publishers."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -17,47 +15,31 @@ from federank.data.loading import load
         ("foursquare-italy", 89_616, 6_596, 34_332, 1333476012, 1379371246),
     ],
 )
-def test_a_known_set_has_its_published_size(
-    name: str,
-    interactions: int,
-    users: int,
-    items: int,
-    first: int,
-    last: int,
-    real_data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_known_set_has_its_published_size(name, interactions, users, items, first, last, real_data, monkeypatch):
     monkeypatch.setenv("FEDERANK_DATA", str(real_data))
     data = load(name)
     assert (len(data), data.n_users, data.n_items) == (interactions, users, items)
-    assert data.times is not None
     assert (data.times.min(), data.times.max()) == (first, last)
 
 
-def test_movielens_1m_has_titles_in_their_own_letters_and_eighteen_genres(real_data: Path) -> None:
+def test_movielens_1m_has_titles_in_their_own_letters_and_eighteen_genres(real_data):
     data = load(real_data / "ml-1m" / "ml-1m.zip")
-    assert data.titles is not None
-    assert data.categories is not None
     assert data.titles[data.item_index(73)] == "Misérables, Les (1995)"
     assert data.categories.of(data.item_index(1)) == ("Animation", "Children's", "Comedy")
     assert len(data.categories.names) == 18
     assert "" not in data.titles.tolist()
-    assert data.ratings is not None
     assert np.unique(data.ratings).tolist() == [1, 2, 3, 4, 5]
 
 
-def test_movielens_100k_has_nineteen_genres(real_data: Path) -> None:
+def test_movielens_100k_has_nineteen_genres(real_data):
     data = load(real_data / "ml-100k" / "ml-100k.zip")
-    assert data.titles is not None
-    assert data.categories is not None
     assert data.titles[data.item_index(2)] == "GoldenEye (1995)"
     assert data.categories.of(data.item_index(2)) == ("Action", "Adventure", "Thriller")
     assert len(data.categories.names) == 19
 
 
-def test_foursquare_venues_have_their_kinds(real_data: Path) -> None:
+def test_foursquare_venues_have_their_kinds(real_data):
     data = load(real_data / "foursquare-italy" / "Italy.tsv.gz")
-    assert data.categories is not None
     assert data.categories.of(data.item_index("4cd834967d4546886f7aeaed")) == ("Gym",)
     assert len(data.categories.names) == 402
     assert data.ratings is None

@@ -2,24 +2,23 @@
 
 import hashlib
 import re
-from pathlib import Path
 
 import pytest
 
 from federank.data.datasets import KNOWN, data_folder, find, how_to_get, install_path, known_set, locate
-from federank.errors import DataError, UnknownDataset
+from federank.errors import DataError
 
 FETCHED = [known for known in KNOWN.values() if known.address]
 BROUGHT = [known for known in KNOWN.values() if known.how_to_obtain]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDERANK_DATA", str(tmp_path))
     return tmp_path
 
 
-def put(file: Path) -> Path:
+def put(file):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"something")
     return file
@@ -93,15 +92,6 @@ def test_a_set_without_an_address_tells_how_to_come_by_it(folder, known):
     assert known.name in how_to_get(known)
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_and_with_all():
-    with pytest.raises(UnknownDataset, match="'ml-1m'") as mistake:
-        known_set("ml1m")
-    assert all(name in str(mistake.value) for name in KNOWN)
-    with pytest.raises(UnknownDataset) as mistake:
-        known_set("zzz")
-    assert "Did you mean" not in str(mistake.value)
-
-
 def test_the_city_has_no_file(folder):
     assert find("city") is None
     with pytest.raises(DataError, match="generated"):
@@ -115,12 +105,6 @@ def test_a_file_is_installed_under_the_sets_own_name_and_its_own_format(folder):
     assert install_path(known_set("ml-1m"), "downloaded (1).zip").name == "ml-1m.zip"
     with pytest.raises(DataError):
         install_path(known_set("ml-1m"), "ratings.dat")
-
-
-@pytest.mark.parametrize("name", ["ml-100k", "ml-1m", "amazon-digital-music", "foursquare-italy"])
-def test_names_resolve_to_the_real_files(real_data, monkeypatch, name):
-    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
-    assert locate(name).is_relative_to(real_data / name)
 
 
 def test_the_real_archive_is_as_its_entry_says(real_data, monkeypatch):

@@ -1,7 +1,5 @@
 """A split on disk is the split that was written, or it is refused."""
 
-from pathlib import Path
-
 import pytest
 
 import federank as fr
@@ -11,7 +9,7 @@ from federank.errors import DataError
 DATA = fr.load([(user, item, 1 + (user * item) % 5, 100 * item + user) for user in range(6) for item in range(8)])
 
 
-def written(folder: Path, **settings) -> Path:
+def written(folder, **settings):
     split = fr.split_temporal(DATA, test=0.25, validation=0.2)
     write_split_folder(folder, [split], {"fingerprint": DATA.fingerprint} | settings)
     return folder

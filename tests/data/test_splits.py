@@ -130,11 +130,6 @@ def test_a_split_whose_parts_overlap_is_refused():
         Split(data.take([0]), data.take([1]), data.take([1, 2]))
 
 
-def test_given_parts_must_share_their_numbering():
-    data = history([(0, 0), (0, 1), (1, 0)])
-    assert len(split_given(data.take([0, 1]), data.take([2])).test) == 1
-
-
 def test_parts_that_number_differently_are_matched_by_their_ids():
     train = pl.DataFrame({"user": ["ann", "bob", "bob"], "item": [7, 7, 3], "rating": [1.0, 2.0, 3.0]})
     split = split_given(train, [("ann", 3), ("ann", 9)])

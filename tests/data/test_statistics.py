@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.data.interactions import Interactions
-from federank.data.loading import load
-from federank.data.splits import split_temporal
 from federank.data.statistics import (
     CategoryShare,
     Period,
@@ -19,13 +17,6 @@ from federank.data.statistics import (
     statistics_figure,
 )
 from federank.errors import BadFile, DataError, SettingError
-
-PUBLISHED = {
-    "ml-1m": (6_040, 3_706, 1_000_209),
-    "ml-100k": (943, 1_682, 100_000),
-    "amazon-digital-music": (1_835, 41_488, 75_932),
-    "foursquare-italy": (6_596, 34_332, 89_616),
-}
 
 counts = st.lists(st.integers(0, 10_000), min_size=2, max_size=50).filter(any).map(np.array)
 
@@ -98,23 +89,6 @@ def test_a_larger_top_has_a_larger_share_and_all_have_all(counts):
 @pytest.mark.parametrize(("items", "top"), [(1, 1), (10, 1), (11, 2), (70, 7), (71, 8)])
 def test_a_tenth_of_the_items_is_rounded_up(items, top):
     assert share_of_top(np.ones(items, dtype=np.int64), 10) == pytest.approx(top / items)
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_real_data_has_its_published_counts(real_data, monkeypatch, name):
-    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
-    numbers = statistics(load(name))
-    users, items, interactions = PUBLISHED[name]
-    assert (numbers.users, numbers.items, numbers.interactions) == (users, items, interactions)
-    assert numbers.density == pytest.approx(interactions / (users * items))
-
-
-def test_the_papers_training_part_of_foursquare_italy_is_described_as_in_their_table(real_data, monkeypatch):
-    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
-    train = split_temporal(load("foursquare-italy").keep_users(20), test=0.2).train
-    numbers = statistics(train)
-    assert (numbers.users, numbers.items, numbers.interactions) == (1_353, 25_498, 54_088)
-    assert numbers.per_user == pytest.approx(39.98, abs=0.005)
 
 
 @pytest.mark.slow

@@ -8,24 +8,10 @@ from hypothesis import strategies as st
 import federank as fr
 from federank.data.interactions import Categories, Interactions
 from federank.data.statistics import foursquare_categories, statistics, top_categories
+from federank.data.synthetic import CATEGORIES as NINE
 from federank.errors import BadFile, DataError
-from federank.evaluation.evaluate import (
-    items_without_category,
-    read_categories,
-)
+from federank.evaluation.evaluate import items_without_category, read_categories
 from federank.evaluation.metrics import bias, bias_disparity, bias_table
-
-NINE = {
-    "Arts & Entertainment",
-    "College & University",
-    "Food",
-    "Nightlife Spot",
-    "Outdoors & Recreation",
-    "Professional & Other Places",
-    "Residence",
-    "Shop & Service",
-    "Travel & Transport",
-}
 
 films = Interactions.from_columns(
     ["ann", "ann", "bob", "bob", "bob"],
@@ -87,12 +73,8 @@ def test_a_user_without_a_group_is_refused():
         bias_table(films.categories, films, no_users, no_users.reshape(0, 1), {"ann": "young"})
 
 
-# The map of kinds of places
-
-
 def test_the_map_leads_to_the_papers_nine_and_keeps_them_as_they_are():
-    assert set(foursquare_categories().values()) == NINE
-    assert {foursquare_categories()[name] for name in NINE} == NINE
+    assert set(foursquare_categories().values()) == set(NINE)
     assert all(foursquare_categories()[name] == name for name in NINE)
 
 
@@ -112,7 +94,7 @@ def test_all_402_kinds_of_the_italian_data_have_a_top_category(real_data, monkey
     data = fr.load("foursquare-italy")
     assert len(data.categories.names) == 402
     assert set(data.categories.names) - foursquare_categories().keys() == set()
-    assert set(top_categories(data.categories).names) == NINE
+    assert set(top_categories(data.categories).names) == set(NINE)
 
 
 def test_users_in_italy_prefer_the_categories_that_the_paper_says(real_data, monkeypatch):
@@ -124,9 +106,6 @@ def test_users_in_italy_prefer_the_categories_that_the_paper_says(real_data, mon
     ours = bias(categories, train.popularity, (train.popularity > 0).astype(np.int64))
     assert list(categories.names) == sorted(NINE)
     assert (ours > 1).tolist() == [value > 1 for value in printed]
-
-
-# Files of categories
 
 
 def test_a_file_of_categories_is_read_and_what_it_misses_is_counted(tmp_path):

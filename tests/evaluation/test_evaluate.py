@@ -183,9 +183,6 @@ def test_long_text_ids_are_matched_too():
     assert evaluate(Random().fit(split.train), split, at=5).means["user_coverage"] == 1
 
 
-# What is refused
-
-
 def test_a_model_that_learnt_from_the_test_part_is_refused():
     split = world()
     everything = Interactions.from_columns(
@@ -271,9 +268,6 @@ def test_an_unknown_id_in_a_file_is_refused_with_its_line(tmp_path):
         evaluate(path, world(), at=2)
 
 
-# Categories and files
-
-
 def test_bias_of_categories_is_reported_where_items_have_them():
     kinds = {"a": ["Bar"], "b": ["Bar"], "c": ["Park"], "d": ["Park"], "e": ["Park"], "z": ["Bar"]}
     found = evaluate(lists(**GIVEN), world(categories=kinds), at=2)
@@ -302,9 +296,6 @@ def test_a_table_of_users_of_another_kind_is_refused_and_nothing_written(tmp_pat
     with pytest.raises(SettingError):
         evaluate(lists(**GIVEN), world(), at=2).write_per_user(tmp_path / "users.xlsx")
     assert not list(tmp_path.iterdir())
-
-
-# The papers' figures
 
 
 def papers_split(real_data, name, monkeypatch):

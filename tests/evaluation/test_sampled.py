@@ -60,12 +60,6 @@ def test_the_same_seed_draws_the_same_negatives():
     assert once == again != other
 
 
-def test_too_many_negatives_are_refused():
-    split = split_of_strangers()
-    with pytest.raises(SettingError):
-        sampled(Random().fit(split.train), split, negatives=119)
-
-
 def test_none_at_all_are_refused():
     split = split_of_strangers()
     with pytest.raises(SettingError, match="at least 1"):

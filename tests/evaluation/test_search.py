@@ -37,20 +37,9 @@ def test_search_ignores_the_test_part():
     assert one.as_dict() == two.as_dict()
 
 
-def test_values_that_cannot_be_fitted_are_skipped():
-    result = tune(messages=1, factors=[4, 1000])
-    assert result.settings["factors"] != 1000
-    assert "1000" in result.table.filter(factors=1000)["reason"].item()
-
-
 def test_defaults_that_cannot_be_fitted_are_an_error():
     with pytest.raises(SettingError, match="31"):
         tune(factors=31, shrinkage=[0.9])
-
-
-def test_search_without_lists_is_refused():
-    with pytest.raises(SettingError):
-        tune(factors=3)
 
 
 def test_searched_settings_are_settings_of_the_method():

@@ -2,18 +2,10 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from tests.commands import refused, told
 
-from federank.cli import federank
-from federank.errors import DataError
 from federank.studies.documents import packaged
 from federank.studies.results import Results
-
-
-def told(*words):
-    outcome = CliRunner().invoke(federank, [str(word) for word in words])
-    assert outcome.exit_code == 0, outcome.output + repr(outcome.exception)
-    return outcome.output
 
 
 def check_ins():
@@ -44,9 +36,7 @@ CASES = [
 def test_papers_study_runs_on_a_file_in_that_format(name, study, lines, groups, tmp_path, monkeypatch):
     monkeypatch.setenv("FEDERANK_DATA", str(tmp_path / "data"))
     (tmp_path / "mine.tsv").write_text("\n".join(lines()))
-    outcome = CliRunner().invoke(federank, ["data", "get", name])
-    assert isinstance(outcome.exception, DataError)
-    _, *steps = str(outcome.exception).splitlines()
+    _, *steps = str(refused("data", "get", name)).splitlines()
     assert len(steps) == 3
     assert f"federank data get {name} --from FILE" in steps[1]
     assert f"federank study run {study}" in steps[2]

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.studies.worlds import carried_out, content, small_data, small_study
+import tomli_w
+from tests.studies.worlds import carried_out, content, small_study
 from tests.two_nodes import TwoNodes
 
 from federank.errors import SettingError
@@ -182,31 +183,10 @@ def test_a_cluster_that_goes_away_is_an_error_and_nothing_finished_is_lost(tmp_p
     assert "nothing finished is lost" in answer.stdout
 
 
-STUDY = """
-title = "Two models"
-seeds = [1]
-at = [5]
-choose = {metric = "precision@5", epochs = 2}
-
-[[data]]
-name = "visits"
-source = "visits.csv"
-
-[[model]]
-group = "Popular"
-method = "popular"
-
-[[model]]
-group = "FPL"
-method = "fpl"
-settings = {factors = 4}
-"""
-
-
 @pytest.mark.slow
 def test_a_study_is_carried_out_on_a_cluster_by_one_option(tmp_path):
-    small_data(tmp_path)
-    (tmp_path / "two.toml").write_text(STUDY)
+    models = [{"method": "popular"}, {"method": "fpl", "settings": {"factors": 4}}]
+    (tmp_path / "two.toml").write_text(tomli_w.dumps(small_study(tmp_path, model=models, seeds=[1]).document))
     run = [sys.executable, "-m", "federank", "study", "run", "two.toml", "--cluster", "local", "--workers", "2"]
     answer = subprocess.run([*run, "--out", "there"], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr

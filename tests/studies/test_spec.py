@@ -1,7 +1,6 @@
 import re
 
 import pytest
-import tomli_w
 
 from federank.data.splits import Division
 from federank.errors import BadFile, SettingError
@@ -197,22 +196,6 @@ def test_a_quick_form_says_what_it_runs_and_compares_nothing_with_the_paper():
     assert "150" in small["description"]
     assert {"ml-1m", "VAE"} <= set(re.findall(r"[\w-]+", small["description"]))
     assert small["description"].endswith("The full study, which this is not: Ten pi on 6,040 people.")
-
-
-def test_a_study_written_as_toml_reads_back_the_same(tmp_path):
-    import tomllib
-
-    document = {
-        "title": 'A "quoted" title\nin two lines, with \\ and \x7f',
-        "seeds": [1, 2],
-        "empty": [],
-        "truth": True,
-        "numbers": [0.1, 1e6, -3, float("inf")],
-        "choose": {"metric": "precision@10", "deep": {"er": {"a b": 1}}},
-        "model": [{"group": "FedeRank T = X+/|U|", "sweep": {"pi": {"from": 0.0, "to": 1.0}}}, {"group": "x"}],
-        "paper": [{"metrics": {"precision@10": 0.5}}],
-    }
-    assert tomllib.loads(tomli_w.dumps(document)) == document
 
 
 def test_paths_in_a_study_are_relative_to_it(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -65,38 +66,25 @@ ColumnChoice = str | int | bool | None
 """A column's name or its position from 0; None to look for it, False to leave it out."""
 
 
-class ColumnChoices(NamedTuple):
-    """The columns that were chosen."""
-
-    users: ColumnChoice = None
-    items: ColumnChoice = None
-    ratings: ColumnChoice = None
-    times: ColumnChoice = None
-
-    def named(self) -> bool:
-        """Whether a column was chosen by name, so that there must be a header."""
-        return any(isinstance(choice, str) for choice in self)
-
-    def given(self) -> list[str]:
-        """The roles that were chosen at all."""
-        return [role for role, choice in self._asdict().items() if choice is not None]
+ColumnChoices = Mapping[str, ColumnChoice]
+"""The columns that were chosen, by their roles."""
 
 
 class ReadingOptions(NamedTuple):
     """All that was said of a source."""
 
-    columns: ColumnChoices = ColumnChoices()
+    columns: ColumnChoices = MappingProxyType({})
     header: bool | None = None
     delimiter: str | None = None
     lists: bool | None = None
 
     def nothing(self) -> bool:
         """Whether everything is to be detected."""
-        return not self.columns.given() and self.header is None and self.delimiter is None
+        return not self.columns and self.header is None and self.delimiter is None
 
     def refuse_all(self, source: str) -> None:
         """Raise if anything was said of a source that leaves no choice."""
-        self.refuse_layout(source, *self.columns.given())
+        self.refuse_layout(source, *self.columns)
 
     def refuse_layout(self, source: str, *said: str) -> None:
         """Raise if a header or a delimiter was spoken of where columns may be chosen but no text is cut."""
@@ -127,37 +115,40 @@ PLACES = ("venueid", "placeid", "poiid")
 """Items whose `type` is a category; elsewhere a column of that name may be the kind of event."""
 
 
-class Roles(NamedTuple):
-    """The position of each column that is read."""
-
-    users: int
-    items: int
-    ratings: int | None = None
-    times: int | None = None
-    categories: int | None = None
-
-    def positions(self) -> dict[str, int]:
-        """The position of each role that a column has."""
-        return {role: position for role, position in self._asdict().items() if position is not None}
+ROLES = ("users", "items", "ratings", "times")
+Roles = dict[str, int]
+"""The position of each column that is read, by its role."""
 
 
 def assign_roles(names: Sequence[str] | None, count: int, choices: ColumnChoices, label: str) -> Roles:
     """The columns to read, from a header's names (None: there is none) and the caller's choices."""
-    if names is None:
-        return _by_position(count, choices, label)
-    chosen = {role: _chosen(role, choice, names, count, label) for role, choice in choices._asdict().items()}
-    for role in ("users", "items", "ratings", "times"):
-        if choices._asdict()[role] is None:
-            chosen[role] = find_word(names, WORDS[role])
+    chosen = {role: _chosen(role, choice, names, count, label) for role, choice in choices.items()}
+    if names is not None:
+        usual = {role: find_word(names, WORDS[role]) for role in ROLES}
+    elif count > 4 and not choices:
+        raise BadFile(
+            f"{label} has {count} columns and no header, and only the order user, item, rating, time is known; say "
+            "which columns to read, as in users=0, items=1, times=4."
+        )
+    else:
+        # Once a caller has pointed at a column, the rest are no longer taken to be ratings and times.
+        known = 2 if any(choice is not False for choice in choices.values()) else 4
+        usual = {role: position for position, role in enumerate(ROLES[: min(known, count)])}
+    roles = {role: position for role, position in (usual | chosen).items() if position is not None}
     for role in ("users", "items"):
-        if chosen[role] is None:
+        if role not in roles:
             raise BadFile(
-                f"{label} has no column known to hold {role}: its columns are {_listed(names)}. Say which one does, "
-                f"with {role}='NAME' (--{role} NAME on the command line)."
+                f"{label} has no column known to hold {role}: its columns are {_listed(names or range(count))}. Say "
+                f"which one does, with {role}='NAME' (--{role} NAME on the command line)."
             )
-    kind_of_place = ("type",) if find_word(names, PLACES) == chosen["items"] else ()
-    categories = find_word(names, (*WORDS["categories"], *kind_of_place))
-    return _distinct(Roles(**chosen, categories=categories), label)  # type: ignore[arg-type]
+    if len(set(roles.values())) < len(roles):
+        listed = ", ".join(f"{role}={position}" for role, position in roles.items())
+        raise SettingError(f"One column of {label} is chosen twice ({listed}); choose a different one for each.")
+    if names is not None:
+        kind_of_place = ("type",) if find_word(names, PLACES) == roles["items"] else ()
+        categories = find_word(names, (*WORDS["categories"], *kind_of_place))
+        roles |= {} if categories is None else {"categories": categories}
+    return roles
 
 
 def recognises(names: Sequence[str], *roles: str) -> bool:
@@ -165,28 +156,9 @@ def recognises(names: Sequence[str], *roles: str) -> bool:
     return all(find_word(names, WORDS[role]) is not None for role in roles)
 
 
-def _by_position(count: int, choices: ColumnChoices, label: str) -> Roles:
-    if count > 4 and not choices.given():
-        raise BadFile(
-            f"{label} has {count} columns and no header, and only the order user, item, rating, time is known; say "
-            "which columns to read, as in users=0, items=1, times=4."
-        )
-    # Once a caller has pointed at a column, the rest are no longer taken to be ratings and times.
-    pointed = any(choice is not None and choice is not False for choice in choices)
-    usual = {"users": 0, "items": 1} if pointed else {"users": 0, "items": 1, "ratings": 2, "times": 3}
-    chosen: dict[str, int | None] = {}
-    for role, choice in choices._asdict().items():
-        if choice is None:
-            position = usual.get(role)
-            chosen[role] = position if position is not None and position < count else None
-        else:
-            chosen[role] = _chosen(role, choice, None, count, label)
-    return _distinct(Roles(**chosen), label)  # type: ignore[arg-type]
-
-
 def _chosen(role: str, choice: ColumnChoice, names: Sequence[str] | None, count: int, label: str) -> int | None:
     if choice is None or choice is False:
-        if choice is False and role in ("users", "items"):
+        if role in ("users", "items"):
             raise SettingError(f"{role}=False leaves out a column that every data set needs; name it instead.")
         return None
     if isinstance(choice, bool):
@@ -202,14 +174,6 @@ def _chosen(role: str, choice: ColumnChoice, names: Sequence[str] | None, count:
     return list(names).index(choice)
 
 
-def _distinct(roles: Roles, label: str) -> Roles:
-    positions = [position for position in roles[:4] if position is not None]
-    if len(set(positions)) < len(positions):
-        chosen = ", ".join(f"{role}={position}" for role, position in roles._asdict().items() if position is not None)
-        raise SettingError(f"One column of {label} is chosen twice ({chosen}); choose a different one for each.")
-    return roles
-
-
 def find_word(names: Sequence[str], known: Sequence[str]) -> int | None:
     """The position of the first of these known words among the names, compared without case and punctuation."""
     plain = [_word(name) for name in names]
@@ -221,7 +185,7 @@ def _word(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", re.sub(r":(token|float)(_seq)?$", "", name.lower()))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str] | range) -> str:
     shown = [repr(name) for name in names[:12]]
     return ", ".join(shown) + (", ..." if len(names) > 12 else "")
 

@@ -23,9 +23,9 @@ import numpy as np
 import polars as pl
 
 from federank import extensions
-from federank.checks import check_type, unknown_name
+from federank.checks import check_type
 from federank.data.archives import PARQUET, ZIP, Files, Text, file_and_neighbours, files_in, first_bytes, read_text
-from federank.data.columns import ColumnChoice, ColumnChoices, Columns, ReadingOptions, as_interactions
+from federank.data.columns import ColumnChoice, Columns, ReadingOptions, as_interactions
 from federank.data.datasets import KNOWN, KnownSet, find, find_parts, locate
 from federank.data.formats import (
     EDITIONS,
@@ -41,7 +41,7 @@ from federank.data.formats import (
 from federank.data.interactions import Interactions, Repeats
 from federank.data.memory import is_pandas, read_arrays, read_pandas, read_parquet, read_polars
 from federank.data.text_files import looks_like_lists, read_delimited, read_lists
-from federank.errors import BadFile, DataError, FedeRankError, SettingError, UnknownDataset
+from federank.errors import BadFile, DataError, FedeRankError, SettingError
 
 # Which reader a path needs: decided by the file's first bytes, and by the names of the files beside it.
 
@@ -174,7 +174,7 @@ def find_path(source: str | os.PathLike[str]) -> Path:
         return path
     if not isinstance(source, str) or path.suffix or "/" in source or os.sep in source:
         raise BadFile(f"There is no file or folder {path}; check the path.")
-    raise UnknownDataset(unknown_name("dataset", source, KNOWN, otherwise="; or give a file's path"))
+    return locate(source)  # names the nearest known set
 
 
 def name_of(source: str | os.PathLike[str], path: Path) -> str:
@@ -217,7 +217,9 @@ def load(
     latest row stays (`repeats="first"` keeps the first, `"refuse"` raises); `repeats_left_out` counts the others.
     `item_file` is a file with titles or categories of the items.
     """
-    options = ReadingOptions(ColumnChoices(users, items, ratings, times), header, delimiter, lists)
+    columns = {"users": users, "items": items, "ratings": ratings, "times": times}
+    chosen = {role: choice for role, choice in columns.items() if choice is not None}
+    options = ReadingOptions(chosen, header, delimiter, lists)
     data, label = _read(source, options, repeats, item_file)
     if data.n_users < 2:
         only = data.user_ids.tolist()[0]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from federank.data.columns import ColumnChoices, Columns, Fault, Roles, assign_roles, checked_columns
+from federank.data.columns import ROLES, ColumnChoices, Columns, Fault, Roles, assign_roles, checked_columns
 from federank.errors import BadFile, DataError
 
 # Columns that have types already: from frames, from Parquet, from arrays.
@@ -24,14 +24,13 @@ def _columns(
     label: str, names: Sequence[str], series: dict[int, pl.Series], roles: Roles, error: type[DataError] = DataError
 ) -> Columns:
     """The columns of each role, by their positions, as ids, finite numbers and seconds; `error` refuses a value."""
-    positions = roles.positions()
-    given = {role: series[position].alias(names[position]) for role, position in positions.items()}
+    given = {role: series[position].alias(names[position]) for role, position in roles.items()}
 
     def refuse(role: str, fault: Fault) -> None:
         value = given[role][fault.row]
         raise error(
             f"{label} has {'nothing' if value is None else repr(value)} in row {fault.row + 1} of column "
-            f"{names[positions[role]]!r}, where {fault.need}."
+            f"{names[roles[role]]!r}, where {fault.need}."
         )
 
     columns = checked_columns(given, refuse)
@@ -59,7 +58,7 @@ def read_arrays(source: Sequence[Any] | np.ndarray[Any, Any]) -> Columns:
     if len({len(column) for column in columns.values()}) > 1:
         lengths = ", ".join(f"{len(column)} of {names[position]}" for position, column in columns.items())
         raise DataError(f"The columns differ in length ({lengths}); one value of each is needed per row.")
-    return _columns("The data", names, columns, Roles(*columns))
+    return _columns("The data", names, columns, dict(zip(ROLES, columns, strict=False)))
 
 
 def _as_columns(source: Sequence[Any]) -> Sequence[Any]:
@@ -129,7 +128,9 @@ def read_pandas(frame: Any, choices: ColumnChoices) -> Columns:
     names = [str(name) for name in frame.columns]
     numbered = list(frame.columns) == list(range(len(names)))
     roles = assign_roles(None if numbered else names, len(names), choices, FRAME)
-    series = {position: _from_pandas(frame.iloc[:, position], names[position]) for position in _read(roles)}
+    series = {
+        position: _from_pandas(frame.iloc[:, position], names[position]) for position in sorted({*roles.values()})
+    }
     return _columns(FRAME, names, series, roles)
 
 
@@ -139,16 +140,12 @@ def read_parquet(path: Path, choices: ColumnChoices) -> Columns:
         scan = pl.scan_parquet(path, glob=False)
         names = scan.collect_schema().names()
         roles = assign_roles(names, len(names), choices, str(path))
-        frame = scan.select([names[position] for position in _read(roles)]).collect()
+        frame = scan.select([names[position] for position in sorted({*roles.values()})]).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as mistake:
         reason = str(mistake).partition("\n")[0]
         raise BadFile(f"{path} is a Parquet file cut short or damaged ({reason}); get it again.") from None
-    series = {position: frame[names[position]] for position in _read(roles)}
+    series = {position: frame[names[position]] for position in sorted({*roles.values()})}
     return _columns(str(path), names, series, roles, BadFile)
-
-
-def _read(roles: Roles) -> list[int]:
-    return sorted(set(roles.positions().values()))
 
 
 def _from_pandas(column: Any, name: str) -> pl.Series:

@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -283,14 +284,14 @@ _STAND_INS = "\x1f\x1e\x1d\x1c\x01\x02\x03\x04\x05\x06"
 
 def read_delimited(
     text: Text,
-    choices: ColumnChoices | None = None,
+    choices: ColumnChoices = MappingProxyType({}),
     *,
     header: bool | None = None,
     delimiter: str | None = None,
 ) -> Columns:
     """The columns of a table of text, laid out as it shows itself or as the caller says."""
-    choices = choices or ColumnChoices()
-    layout = find_layout(text, header=header, delimiter=delimiter, named=choices.named())
+    named = any(isinstance(choice, str) for choice in choices.values())
+    layout = find_layout(text, header=header, delimiter=delimiter, named=named)
     roles = assign_roles(layout.names, layout.width, choices, text.label)
     return read_columns(text, layout, roles)
 
@@ -336,9 +337,8 @@ def read_lists(text: Text) -> Columns:
 
 def read_columns(text: Text, layout: Layout, roles: Roles) -> Columns:
     """The columns with these roles, each checked from its first row to its last."""
-    positions = roles.positions()
     # The columns by which a row counts as blank: all that are read, and the last.
-    read = {*positions.values(), layout.width - 1}
+    read = {*roles.values(), layout.width - 1}
     blank = pl.all_horizontal(pl.col(_name(position)).fill_null("") == "" for position in sorted(read))
     wanted = [_name(position) for position in sorted(read)]
 
@@ -353,14 +353,14 @@ def read_columns(text: Text, layout: Layout, roles: Roles) -> Columns:
     if not frame.height:
         raise BadFile(f"{text.label} has a header but no rows; one line per interaction is needed.")
     # A row that ends early looks like one whose last field is empty: only the slow way distinguishes them.
-    if layout.width - 1 not in roles and frame[wanted[-1]].null_count():
+    if layout.width - 1 not in roles.values() and frame[wanted[-1]].null_count():
         for _ in even_rows(text, layout, read):
             pass
 
     def refuse(role: str, fault: Fault) -> None:
-        raise bad_value(text, layout, read, positions[role], fault)
+        raise bad_value(text, layout, read, roles[role], fault)
 
-    series = {role: frame[_name(position)] for role, position in positions.items()}
+    series = {role: frame[_name(position)] for role, position in roles.items()}
     return checked_columns(series | {role: ids_of_text(series[role]) for role in ("users", "items")}, refuse)
 
 

@@ -30,8 +30,10 @@ class Row:
     swept: tuple[tuple[str, Any], ...]
     """The swept settings with their values; empty where the group is one row."""
     records: tuple[RunRecord, ...]
+    server: str = ""
+    """The server whose findings a metric with `audit:` is of, in a table of audits."""
     sees: str = ""
-    """What the server saw whose findings these are, in a table of audits (rows.py)."""
+    """What this server saw."""
 
     @property
     def is_best(self) -> bool:
@@ -58,7 +60,7 @@ class Row:
 
     def values(self, metric: str) -> RealVector:
         """The metric of every line that has it, in the order of seeds."""
-        result = (_value(record, metric) for record in self.records)
+        result = (self._value(record, metric) for record in self.records)
         return np.array([value for value in result if value is not None], dtype=np.float64)
 
     def mean(self, metric: str) -> float | None:
@@ -76,6 +78,19 @@ class Row:
     def extra(self, name: str) -> Any:
         """What the first line has under this name beyond its metrics."""
         return next((record.extra[name] for record in self.records if name in record.extra), None)
+
+    def found(self, record: RunRecord, metric: str) -> Any:
+        """A metric or extra of a run; with `audit:`, as this row's server has found it."""
+        held = {**record.extra, **record.metrics}
+        if not (self.server and metric.startswith(AUDIT)):
+            return held.get(metric)
+        if "_held_back" in metric and (held.get(f"{self.server}:disclosed_share") or 0.0) >= _EVERYTHING:
+            return None
+        return held.get(metric.replace(AUDIT, f"{self.server}:", 1))
+
+    def _value(self, record: RunRecord, metric: str) -> float | None:
+        value = self.found(record, metric)
+        return float(value) if isinstance(value, int | float) else None
 
 
 def gather(records: Iterable[RunRecord]) -> list[Row]:
@@ -116,14 +131,6 @@ def _setting(record: RunRecord, name: str) -> Any:
     value = record.swept[name] if name in record.swept else record.settings.get(name)
     # 0.1 + 0.2 in one run and 0.3 in another are one point of a sweep
     return round(value, 9) if isinstance(value, float) else tuple(value) if isinstance(value, list) else value
-
-
-def _value(record: RunRecord, metric: str) -> float | None:
-    for held in (record.metrics, record.extra):
-        value = held.get(metric)
-        if isinstance(value, int | float):
-            return float(value)
-    return None
 
 
 def _sort_key(value: Any) -> tuple[bool, float, str]:
@@ -222,21 +229,10 @@ def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:
 
 
 def _as_seen_by(row: Row, server: str) -> Row:
-    records = tuple(_line_as_seen_by(record, server) for record in row.records)
     cohort = row.extra(f"{server}:cohort") or 0
     all_users = any(_all_at_once(record) for record in row.records)
     sees = "sums over all" if server == "sums" and all_users else _SERVERS[server].format(cohort=cohort)
-    return replace(row, records=records, sees=sees)
-
-
-def _line_as_seen_by(record: RunRecord, server: str) -> RunRecord:
-    metrics, extra = _renamed(record.metrics, server), _renamed(record.extra, server)
-    if (metrics.get(f"{AUDIT}disclosed_share") or 0.0) >= _EVERYTHING:
-        metrics, extra = (
-            {name: value for name, value in held.items() if not (name.startswith(AUDIT) and "_held_back" in name)}
-            for held in (metrics, extra)
-        )
-    return replace(record, metrics=metrics, extra=extra)
+    return replace(row, server=server, sees=sees)
 
 
 def _all_at_once(record: RunRecord) -> bool:
@@ -246,15 +242,9 @@ def _all_at_once(record: RunRecord) -> bool:
     return str(record.settings.get("clients_per_round")) == "all"
 
 
-def _renamed(held: Mapping[str, Any], server: str) -> dict[str, Any]:
-    """What is held, and under the name of any server what this one has found."""
-    result = {name: value for name, value in held.items() if name.startswith(f"{server}:")}
-    return {**held, **{f"{AUDIT}{name.partition(':')[2]}": value for name, value in result.items()}}
-
-
 def best_attack(row: Row) -> str:
     """Which attack was best at what was held back; several where the runs differ."""
-    names = [record.extra.get(f"{AUDIT}attack_held_back") for record in row.records]
+    names = [row.found(record, f"{AUDIT}attack_held_back") for record in row.records]
     return " or ".join(dict.fromkeys(name.replace("_", " ") for name in names if name)) or "-"
 
 
