@@ -1,11 +1,11 @@
-"""Small federations for tests: founded in a store, served in this process or in one of their own, and asked by devices.
+"""Small federations for tests: established in a store, served in this process or in one of their own, with clients.
 
 `serving(...)` runs a worker's real parts in this process, with requests handed to its application directly.
 `Served` starts `federank serve` as a process on free ports.
 """
 
 import asyncio
-import hashlib
+import inspect
 import json
 import os
 import signal
@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import httpx
 import numpy as np
+from safetensors.numpy import load
 from tests.commands import serve_words, started
 from tests.pasted import free_ports
 from tests.worlds import decode_update
@@ -40,6 +41,8 @@ WAITS = 10**6
 """How often a test looks whether what it waits for has come: without end, as the runner ends a test that hangs."""
 KEEP = {"keep_updates": True}
 PATIENT = {"deadline": 600.0}
+ONE = {"target": 1} | PATIENT
+"""Rounds that end with their first upload, and no earlier."""
 NO_LIMITS = {
     "device_rate": 0,
     "address_rate": 0,
@@ -54,13 +57,39 @@ NO_LIMITS = {
 }
 
 
+async def eventually(holds, pause=0.02):
+    """Wait until a function, or a coroutine function, returns something true; that value."""
+    for _ in range(WAITS):
+        value = holds()
+        if inspect.isawaitable(value):
+            value = await value
+        if value:
+            return value
+        await asyncio.sleep(pause)
+    raise AssertionError("what was waited for has not happened")
+
+
+def wait_until(holds, pause=0.05):
+    """Wait until a function returns something true; that value."""
+    for _ in range(WAITS):
+        if value := holds():
+            return value
+        time.sleep(pause)
+    raise AssertionError("what was waited for has not happened")
+
+
+def refusal(answer):
+    """The status of an answer that refuses, and its code."""
+    return answer.status_code, answer.json()["error"]
+
+
 def same_bits(one, other):
     """Whether two arrays of 32-bit floats are the same to the last bit."""
     return np.array_equal(one.view(np.uint32), other.view(np.uint32))
 
 
 def small_world():
-    """Twelve items with titles and categories; two people who must never be heard of again."""
+    """Twelve items with titles and categories, and two users whose names must not be in any store."""
     items = [f"item-{number:02d}" for number in range(ITEMS)]
     titles = {item: f"Place {item}" for item in items}
     categories = {item: ["Museum" if place % 2 else "Café"] for place, item in enumerate(items)}
@@ -111,9 +140,9 @@ def some_update(seed, rows=3, items=ITEMS, factors=FACTORS):
 class Device:
     """A device that does what a test says."""
 
-    def __init__(self, client, told):
-        self.client, self.name = client, told["device"]
-        self.headers = {"Authorization": f"Bearer {told['token']}"}
+    def __init__(self, client, enrolment):
+        self.client, self.name, self.token = client, enrolment["device"], enrolment["token"]
+        self.headers = {"Authorization": f"Bearer {self.token}"}
 
     @classmethod
     async def enrolled(cls, client):
@@ -142,11 +171,19 @@ class Device:
         return await self.client.post(place, content=content, headers=self.headers | TENSORS | headers)
 
     async def take_part(self, update):
-        """One whole interaction; the answer to the upload."""
+        """One complete interaction; the answer to the upload."""
         ticket = await self.ticket()
         task = await self.task(ticket)
         assert task.status_code in (200, 410), task.text
         return await self.send(ticket, update)
+
+    async def upload(self, update):
+        """One complete interaction, whose upload is stored."""
+        answer = await self.take_part(update)
+        assert answer.status_code == 201, answer.text
+
+    async def leave(self):
+        return await self.client.delete("/api/v1/devices/me", headers=self.headers)
 
 
 async def persistent_life(address, seed):
@@ -182,14 +219,56 @@ class Running:
     async def device(self):
         return await Device.enrolled(self.client)
 
+    async def devices(self, count):
+        return [await self.device() for _ in range(count)]
+
+    async def upload(self, *updates):
+        """Each update from a new device."""
+        for update in updates:
+            await (await self.device()).upload(update)
+
+    async def play(self, rounds=1, seed=0):
+        """Rounds of one upload, all from one new device."""
+        device = await self.device()
+        for number in range(rounds):
+            before = self.service.latest.model.version
+            await device.upload(some_update(seed + number))
+            await self.version(before + 1)
+        return device
+
+    async def get(self, path, **values):
+        """A public answer's content."""
+        return (await self.client.get(f"/api/v1/{path}", **values)).json()
+
+    async def ask(self, method, path, **values):
+        """The operator's request: status and content of the answer."""
+        answer = await self.admin.request(method, f"/admin/api/v1/{path}", headers=self.operator, **values)
+        return answer.status_code, answer.json()
+
+    async def begin_season(self, **spec):
+        """Begin another season; what it is, once this worker follows it."""
+        status, begun = await self.ask("POST", "seasons", json=spec)
+        assert status == 201, begun
+        await self.until(lambda _: self.service.config.season.number == begun["number"])
+        return begun
+
+    async def invitations(self, count):
+        status, told = await self.ask("POST", "invitations", json={"count": count})
+        assert status == 200, told
+        return told["invitations"]
+
+    async def overview(self):
+        return (await self.ask("GET", "overview"))[1]
+
+    async def log(self):
+        return (await self.ask("GET", "log"))[1]
+
+    async def metrics(self):
+        return (await self.admin.get("/metrics")).text
+
     async def until(self, condition):
-        """Wait until the worker's view is such; a condition that never comes true fails by the runner's patience."""
-        for _ in range(WAITS):
-            found = condition(self.service.latest)
-            if found:
-                return found
-            await asyncio.sleep(0.01)
-        raise AssertionError("what was waited for has not happened")
+        """Wait until the worker's view is such."""
+        return await eventually(lambda: condition(self.service.latest), 0.01)
 
     async def version(self, number):
         return await self.until(lambda view: view.model.version >= number)
@@ -200,7 +279,7 @@ class Running:
 
 @asynccontextmanager
 async def serving(address, rounds=None, trust=None, log=None, token=None, data=None, **settings):
-    """A worker on a store, founded if need be."""
+    """A worker on a store, in which a federation is established if there is none."""
     token = establish_small(address, rounds, data, **settings) or token
     service = open_service(address, TrustSettings(**(NO_LIMITS | (trust or {}))), log or Log(None))
     await service.start()
@@ -225,29 +304,42 @@ def stored(address, query, *values):
 
 
 def recomputed(address):
-    """The model worked out again from the store alone: the first version, and every folded round's Updates in the order
-    of their digests, summed in float32 and multiplied by the learning rate (the stated order), row by row shortened."""
-    from safetensors.numpy import load
-
+    """The newest vectors and biases, from the store alone: its first version, the uploads of every aggregated round in
+    the order of their digests, summed in float32 and multiplied by the learning rate; and rollbacks by its log.
+    """
     with opened(address) as connection:
-        config = read_config(connection)
-        first = load(bytes(connection.one("SELECT body FROM versions WHERE version = 0")[0]))
-        vectors, biases = first["vectors"].copy(), first["biases"].copy()
+        config, last = read_config(connection), newest_model(connection).version
         rate = np.float32(config.settings.learning_rate)
-        for (number,) in connection.all("SELECT number FROM rounds WHERE state = 'folded' ORDER BY number"):
-            bodies = [bytes(row[0]) for row in connection.all("SELECT body FROM uploads WHERE round = ?", number)]
+        first = load(bytes(connection.one("SELECT body FROM versions WHERE version = 0")[0]))
+        aggregated = iter(connection.all("SELECT number FROM rounds WHERE state = 'folded' ORDER BY number"))
+        details = connection.all("SELECT detail FROM actions WHERE action = 'rollback' ORDER BY number")
+        rollbacks = {done["as_version"]: done["to"] for done in (json.loads(detail) for (detail,) in details)}
+        models = [(first["vectors"], first["biases"])]
+        for version in range(1, last + 1):
+            if version in rollbacks:
+                models.append(models[rollbacks[version]])
+                continue
+            [number] = next(aggregated)
+            vectors, biases = models[-1]
             sums = np.zeros_like(vectors), np.zeros_like(biases)
-            for body in sorted(bodies, key=lambda body: hashlib.sha256(body).digest()):
-                update = decode_update(body, config.settings.factors, config.n_items)
-                for place, item in enumerate(update.items):
-                    sums[0][item] += update.vectors[place]
-                    sums[1][item] += update.biases[place]
-            vectors, biases = vectors + rate * sums[0], biases + rate * sums[1]
-    return vectors, biases
+            for (body,) in connection.all("SELECT body FROM uploads WHERE round = ? ORDER BY digest", number):
+                update = decode_update(bytes(body), config.settings.factors, config.n_items)
+                sums[0][update.items] += update.vectors
+                sums[1][update.items] += update.biases
+            models.append((vectors + rate * sums[0], biases + rate * sums[1]))
+        assert next(aggregated, None) is None, "every aggregated round has made a version"
+    return models[-1]
+
+
+def assert_recomputed(address, model=None):
+    """A model, or the newest one of a store, is what the store's uploads give, to the last bit."""
+    model, (vectors, biases) = model or newest(address), recomputed(address)
+    assert same_bits(model.vectors, vectors)
+    assert same_bits(model.content.tables["biases"], biases)
 
 
 class Served:
-    """`federank serve` as a process; of the published protocol where no method is named."""
+    """`federank serve` as a process; of FPL where no method is named."""
 
     def __init__(self, store, *flags, folder):
         self.store, self.flags, self.folder = store, flags, folder
@@ -305,11 +397,12 @@ class Served:
 
     def until_ready(self, client=None):
         with client or self.client() as asking:
-            for _ in range(WAITS):
-                try:
-                    if asking.get("/ready").status_code == 200:
-                        return self
-                except httpx.TransportError:
-                    pass
-                time.sleep(0.05)
-        raise AssertionError("the server did not become ready")
+            wait_until(lambda: _is_ready(asking))
+        return self
+
+
+def _is_ready(client):
+    try:
+        return client.get("/ready").status_code == 200
+    except httpx.TransportError:
+        return False

@@ -10,6 +10,7 @@ import pytest
 from tests.service.client.worlds import scripted_federation
 
 from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
+from federank.service.client.federation import register
 from federank.service.client.http import LONGEST_BACKOFF, Client, checked_address
 
 
@@ -102,6 +103,15 @@ def test_a_refusal_is_not_tried_again(federation, patient):
         patient.request("GET", "/federation")
     assert (refused.value.status, refused.value.slug) == (410, "late")
     assert len(federation.asked) == 1
+
+
+def test_a_client_sends_its_invitation(federation):
+    bodies, usual = [], federation.answer
+    federation.answer = lambda method, path, body: bodies.append(body) or usual(method, path, body)
+    for invitation in (None, "code"):
+        with Client(federation.address, invitation=invitation) as client:
+            assert register(client)[0] == "d1"
+    assert bodies == [b"{}", b'{"invitation": "code"}']
 
 
 def test_redirects_are_not_followed(federation, patient):

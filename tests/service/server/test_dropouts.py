@@ -19,10 +19,10 @@ def impatient(monkeypatch):
 
 async def test_a_ticket_that_is_not_answered_is_given_to_someone_else_before_the_deadline(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
-        silent = [await running.device() for _ in range(2)]
+        silent = await running.devices(2)
         for device in silent:
             await device.ticket()
-        others = [await running.device() for _ in range(2)]
+        others = await running.devices(2)
         answers = await asyncio.gather(*(other.take_part(some_update(seed)) for seed, other in enumerate(others)))
         assert [answer.status_code for answer in answers] == [201, 201]
         await running.version(1)
@@ -30,10 +30,10 @@ async def test_a_ticket_that_is_not_answered_is_given_to_someone_else_before_the
 
 async def test_who_answers_after_all_is_counted_if_the_round_is_open(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
-        slow, quick, other = [await running.device() for _ in range(3)]
+        slow, quick, other = await running.devices(3)
         ticket = await slow.ticket()
         await other.ticket()
-        assert (await quick.take_part(some_update(1))).status_code == 201
+        await quick.upload(some_update(1))
         assert (await slow.send(ticket, some_update(2))).status_code == 201
         await running.version(1)
 
@@ -43,7 +43,7 @@ async def test_clients_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
         silent, lively = await running.device(), await running.device()
         for number in range(2):
             await silent.ticket()  # and no answer
-            assert (await lively.take_part(some_update(number))).status_code == 201
+            await lively.upload(some_update(number))
             await running.version(number + 1)
         await running.open_round(2)
         assert running.service.selection._missed[silent.name] == 2
@@ -61,7 +61,7 @@ async def test_clients_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
 async def test_as_many_more_are_asked_as_lately_did_not_answer(sqlite_store, monkeypatch):
     monkeypatch.setattr(selection, "MISSING_RATE", 0.5)
     async with serving(sqlite_store, {"target": 4, "over_selection": 1.0} | PATIENT) as running:
-        devices = [await running.device() for _ in range(8)]
+        devices = await running.devices(8)
         hands_out = running.service.selection
         assert hands_out._most_tickets() == 4
         for device in devices[:4]:
@@ -69,7 +69,7 @@ async def test_as_many_more_are_asked_as_lately_did_not_answer(sqlite_store, mon
         await running.until(lambda _: hands_out._missing > 0.9)
         assert hands_out._most_tickets() == 8, "half of all at most are expected to be missing"
         for seed, device in enumerate(devices[4:]):
-            assert (await device.take_part(some_update(seed))).status_code == 201
+            await device.upload(some_update(seed))
         await running.version(1)
         await running.until(lambda _: hands_out._round == 1)
         assert hands_out._missing < 0.1, "who answers is expected to answer"

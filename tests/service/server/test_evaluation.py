@@ -1,13 +1,11 @@
 """Federated evaluation: randomised answers by version, and a way back by itself when they get worse."""
 
-from tests.service.federations import PATIENT, same_bits, serving, some_update, stored
+from tests.service.federations import ONE, same_bits, serving, some_update, stored
 
 from federank.privacy.accountant import MOST_ANSWERS
 from federank.service.server.store import evaluation as hits
 from federank.service.server.store.database import Database
 from federank.service.server.store.evaluation import Judged, fallen, judged_versions, keep_hit, pooled, report_of
-
-ONE = {"target": 1} | PATIENT
 
 
 def answers(connection, version, count, yes):
@@ -37,7 +35,7 @@ async def test_a_client_answers_once_about_a_model_that_was_sent_to_it(store):
             assert (await tell(running, device, **wrong))[0] == 422
         assert await tell(running, other, ticket=ticket, hit=True) == (404, "foreign")
         assert (await running.client.post("/api/v1/hits", json={"ticket": ticket, "hit": True})).status_code == 401
-        told = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()["evaluation"]
+        told = (await running.overview())["evaluation"]
         assert [(entry["version"], entry["answers"]) for entry in told] == [(0, 1)]
         assert 0 <= told[0]["low"] <= told[0]["share"] <= told[0]["high"] <= 1
     [[reporter]] = stored(store, "SELECT reporter FROM hits")
@@ -57,7 +55,7 @@ async def test_one_client_cannot_roll_a_federation_back(store):
         for number in range(40):
             assert (await tell(running, device, ticket=ticket[:-1] + "AB"[number % 2], hit=False))[0] in (200, 404, 409)
         assert stored(store, "SELECT COUNT(*) FROM hits") == [(MOST_ANSWERS,)]
-        log = (await running.admin.get("/admin/api/v1/log", headers=running.operator)).json()["actions"]
+        log = (await running.log())["actions"]
         assert not [line for line in log if line["action"] == "rollback"]
 
 
@@ -86,7 +84,7 @@ async def test_a_fall_is_distinguished_from_chance_and_undone_once(sqlite_store,
         database.close()
         await device.take_part(some_update(10))
         await running.version(6)
-        log = (await running.admin.get("/admin/api/v1/log", headers=running.operator)).json()
+        log = await running.log()
         rollbacks = [line for line in log["actions"] if line["action"] == "rollback"]
         assert [(line["to"], line["by"]) for line in rollbacks] == [(2, "evaluation")]
         assert log["unbroken"]

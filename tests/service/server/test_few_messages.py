@@ -13,6 +13,7 @@ from tests.service.federations import (
     PATIENT,
     establish_in,
     opened,
+    refusal,
     serving,
     small_world,
     stored,
@@ -110,7 +111,7 @@ async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(st
 
 async def test_a_client_is_invited_as_often_as_it_has_messages_and_never_twice_to_a_round(store):
     async with serving(few(store, {"target": 2})) as running:
-        known, other, *more = [await running.device() for _ in range(4)]
+        known, other, *more = await running.devices(4)
         for version in (1, 2):
             ticket = await known.ticket()
             assert await known.ticket() == ticket, "to ask again in a round is no other invitation"
@@ -121,7 +122,7 @@ async def test_a_client_is_invited_as_often_as_it_has_messages_and_never_twice_t
             await running.version(version)
         await running.open_round(2)
         answer = await known.work(wait=5)
-        assert (answer.status_code, answer.json()["error"]) == (409, "spent")
+        assert refusal(answer) == (409, "spent")
         assert "invited 2 times" in answer.json()["message"]
         assert (await running.client.get("/api/v1/model?since=0")).status_code == 200, "models are still there for it"
         assert (await other.work(wait=5)).status_code == 200
@@ -138,7 +139,7 @@ async def test_invitations_are_remembered_by_a_worker_that_was_started_again(sto
         assert await device.ticket() == ticket, "the same round's, and not counted twice"
         assert stored(store, "SELECT invitations FROM devices") == [(1,)]
         assert stored(store, "SELECT granted FROM grants") == [(1,)]
-        await running.admin.post("/admin/api/v1/close", headers=running.operator)
+        await running.ask("POST", "close")
     with opened(store) as connection:
         jump_ahead(connection)
     async with serving(store) as running:
@@ -148,7 +149,7 @@ async def test_invitations_are_remembered_by_a_worker_that_was_started_again(sto
 
 async def test_clients_are_sent_all_that_they_need_and_no_more(store):
     async with serving(few(store)) as running:
-        told = (await running.client.get("/api/v1/federation")).json()
+        told = await running.get("federation")
     assert told["method"] == "frugal"
     assert told["recipe"] == {
         "factors": FACTORS,
@@ -181,7 +182,7 @@ async def test_a_message_that_is_none_is_refused_with_the_reason(store, update, 
     async with serving(few(store)) as running:
         device = await running.device()
         answer = await device.send(await device.ticket(), encode_frugal_update(update))
-    assert (answer.status_code, answer.json()["error"]) == (422, "malformed")
+    assert refusal(answer) == (422, "malformed")
     assert says in answer.json()["message"]
 
 

@@ -1,10 +1,8 @@
 """The state of a federation follows from its rounds, model and servers, and is the same wherever it is shown."""
 
-import asyncio
-
 import numpy as np
 import pytest
-from tests.service.federations import FRUGAL_SERVER, PATIENT, WAITS, establish_in, serving, stored
+from tests.service.federations import FRUGAL_SERVER, PATIENT, establish_in, eventually, serving, stored
 
 import federank as fr
 from federank.data.interactions import Interactions
@@ -130,9 +128,9 @@ def test_recent_rounds_count_uploads_refused_ones_and_the_time_since(sqlite_stor
 
 async def shown_state(running):
     """The state and its reasons, as the public status, the overview and the gauge have them."""
-    status = (await running.client.get("/api/v1/status")).json()["health"]
-    overview = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()["health"]
-    text = (await running.admin.get("/metrics")).text
+    status = (await running.get("status"))["health"]
+    overview = (await running.overview())["health"]
+    text = await running.metrics()
     [gauge] = [line.split()[1] for line in text.splitlines() if line.startswith("federank_health ")]
     shown = [(health["state"], [reason["code"] for reason in health["reasons"]]) for health in (status, overview)]
     assert shown[0] == shown[1]
@@ -142,11 +140,8 @@ async def shown_state(running):
 
 async def until(running, state):
     """Wait for a state; how it is shown then."""
-    for _ in range(WAITS):
-        if running.service.health().state == state:
-            return await shown_state(running)
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"it stays {running.service.health()}")
+    await eventually(lambda: running.service.health().state == state)
+    return await shown_state(running)
 
 
 async def test_five_of_five_rounds_discarded_is_failing(store):

@@ -36,10 +36,10 @@ def test_every_table_is_moved(sqlite_store):
 async def test_a_moved_federation_continues(sqlite_store, postgresql_server):
     rounds = {"target": 2, "over_selection": 1.0} | PATIENT
     async with serving(sqlite_store, rounds) as running:
-        devices = [await running.device() for _ in range(3)]
+        devices = await running.devices(3)
         for number in range(2):
             for device in devices[:2]:
-                assert (await device.take_part(some_update(number))).status_code == 201
+                await device.upload(some_update(number))
             await running.version(number + 1)
         assert (await devices[2].take_part(some_update(7))).status_code == 201  # of a round that is under way
         headers, token = [device.headers for device in devices], running.token
@@ -55,7 +55,7 @@ async def test_a_moved_federation_continues(sqlite_store, postgresql_server):
     async with serving(target, rounds, token=token) as running:
         device = await running.device()
         device.headers = headers[0]
-        assert (await device.take_part(some_update(8))).status_code == 201
+        await device.upload(some_update(8))
         await running.version(3)
 
 
@@ -64,7 +64,7 @@ async def test_secure_aggregation_continues_in_the_round_that_was_under_way(sqli
     with ThreadedHelper(tmp_path) as helper:
         token = establish_sums(sqlite_store, helper.origin, sigma=1.0)
         async with serving(sqlite_store, token=token) as running:
-            clients = [await running.device() for _ in range(3)]
+            clients = await running.devices(3)
             for one in zip(clients, HISTORIES, strict=False):
                 await take_part(*one)
             await running.version(1)

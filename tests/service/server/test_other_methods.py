@@ -87,12 +87,12 @@ def counting(store, monkeypatch):
 async def play(running, *values):
     for value in values:
         device = await running.device()
-        assert (await device.take_part(message(value))).status_code == 201
+        await device.upload(message(value))
 
 
 async def test_a_federation_of_another_package_learns_and_remembers_over_a_restart(counting):
     async with serving(counting) as running:
-        told = (await running.client.get("/api/v1/federation")).json()
+        told = await running.get("federation")
         assert (told["method"], told["recipe"]["step"]) == ("counting", 0.5)
         await play(running, 1.0, 3.0)
         await running.version(1)
@@ -130,8 +130,8 @@ async def test_a_model_that_clients_would_refuse_is_not_published(counting):
         await play(running, 1.0, 1.0)
         await running.version(1)
         assert np.isfinite(running.service.latest.model.vectors).all()
-        status = (await running.client.get("/api/v1/status")).json()
-        metrics = (await running.admin.get("/metrics")).text
+        status = await running.get("status")
+        metrics = await running.metrics()
     assert status["aggregates_rejected"] == 1
     assert "federank_aggregates_rejected 1.0" in metrics
     lines = [json.loads(line) for line in said.getvalue().splitlines()]

@@ -143,7 +143,7 @@ async def test_the_page_holds_the_most_popular_items(sqlite_store):
         page = (await running.client.get("/")).text
         [content] = re.findall(r'<script type="application/json" id="first">(.*?)</script>', page, re.DOTALL)
         first = json.loads(content)
-        catalogue = (await running.client.get("/api/v1/catalogue")).json()["items"]
+        catalogue = (await running.get("catalogue"))["items"]
         biases = running.service.latest.model.content.tables["biases"]
         most_popular = sorted(range(len(catalogue)), key=lambda number: -biases[number])[:FIRST_ITEMS]
         assert first["items"] == [catalogue[number] for number in most_popular]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.federations import PATIENT, WAITS, Device, establish_in, serving
+from tests.service.federations import PATIENT, WAITS, Device, establish_in, refusal, serving
 
 import federank as fr
 from federank.errors import DataError, ModelError, SettingError
@@ -207,7 +207,7 @@ async def test_clients_are_sent_the_scale_the_suggestion_and_the_iteration(sqlit
         first = await malicious_user.ticket()
         made_up = replace(update(), vectors=np.eye(FACTORS, dtype=np.float32))
         answer = await malicious_user.take_part(wire.encode(made_up))
-        assert (answer.status_code, answer.json()["error"]) == (422, "implausible")
+        assert refusal(answer) == (422, "implausible")
         for seed in range(2):
             person = malicious_user if seed == 0 else await Device.enrolled(client)
             second = await person.ticket()
@@ -232,17 +232,17 @@ async def test_an_aggregate_that_leaves_the_scale_is_not_applied(sqlite_store):
     """Two uploads with gradients of 90 would make vectors ten times as long as those of five stars."""
     said, chosen = io.StringIO(), settings(prior_count=0.0)
     async with rated_service(sqlite_store, chosen, {"refuse_implausible": False}, Log(said)) as running:
-        clients = [await running.device() for _ in range(2)]
+        clients = await running.devices(2)
         for seed, client in enumerate(clients):
             sent = await client.take_part(wire.encode(update(seed, length=90.0)))
             assert sent.status_code == 201
         await running.until(lambda view: view.rejected.get("count") == 1 and view.abandoned == 1)
-        overview = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
+        overview = await running.overview()
         assert overview["version"] == 0
         assert (overview["aggregates_rejected"], overview["rejected_aggregate"]["round"]) == (1, 0)
         assert overview["rounds"][-1]["state"] == "abandoned"
         for seed, client in enumerate(clients):
-            assert (await client.take_part(wire.encode(update(seed)))).status_code == 201
+            await client.upload(wire.encode(update(seed)))
         await running.version(1)
     lines = [json.loads(line) for line in said.getvalue().splitlines()]
     assert [line["round"] for line in lines if line["event"] == "aggregate rejected"] == [0]

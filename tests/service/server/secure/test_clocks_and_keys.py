@@ -36,7 +36,7 @@ async def test_the_helper_changes_its_key_twice_in_the_middle_of_a_round(sqlite_
     """The offer stays the same and is signed again; who came before and who comes after are in one sum."""
     monkeypatch.setattr(rounds, "IDENTITY_PAUSE", 0.0)
     async with federation(tmp_path, sqlite_store) as (helper, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         messages, offers = [], []
         for device, history in zip(people, HISTORIES, strict=False):
             messages.append(await take_part(device, history))
@@ -65,7 +65,7 @@ async def test_an_answer_that_was_lost_is_reported_again_by_a_helper_with_a_new_
 
     monkeypatch.setattr(store, "put_answer", losing)
     async with federation(tmp_path, sqlite_store) as (helper, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(1)
     assert lost
@@ -81,7 +81,7 @@ async def test_clocks_that_are_minutes_apart_end_no_round(sqlite_store, tmp_path
         helper.service.helper = helper.service.helper._replace(clock=lambda: time.time() + 60 * minutes)
         establish_sums(sqlite_store, helper.origin)
         async with serving(sqlite_store) as running:
-            people = [await running.device() for _ in range(3)]
+            people = await running.devices(3)
             messages = []
             for device, history in zip(people, HISTORIES, strict=False):
                 ticket = await device.ticket()

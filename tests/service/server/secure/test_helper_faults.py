@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.secagg.worlds import secagg_config
-from tests.service.federations import WAITS, Served, opened, serving
+from tests.service.federations import WAITS, Served, opened, refusal, serving
 from tests.service.helper.helpers import ThreadedHelper, helping
 from tests.service.server.secure.federations import establish_sums
 
@@ -95,7 +95,7 @@ async def test_what_is_wrong_is_a_state_one_line_and_a_metric(sqlite_store, tmp_
             await faulty.until(code)
             answer = await running.client.get("/ready")
             assert answer.json()["health"]["state"] == "failing"
-            metrics = (await running.admin.get("/metrics", headers=running.operator)).text
+            metrics = await running.metrics()
             assert f'federank_health_reason{{code="{code}"}} 1.0' in metrics
             await asyncio.sleep(1.2)  # it is tried again meanwhile
             [line] = [line for line in faulty.lines() if line["event"] == "helper"]
@@ -258,8 +258,7 @@ async def test_a_helper_says_itself_why_it_cannot_serve(sqlite_store, tmp_path):
         past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
         service.certificate, _ = certificate_until(tmp_path, past)
         for _ in range(3):
-            answer = await client.get("/ready")
-            assert (answer.status_code, answer.json()["error"]) == (503, "certificate")
+            assert refusal(await client.get("/ready")) == (503, "certificate")
         [line] = [json.loads(line) for line in stream.getvalue().splitlines()]
         assert (line["event"], line["state"]) == ("not ready", "certificate")
         assert 'federank_helper_fault{code="certificate"} 1.0' in service.metrics.text({}).decode()

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, WAITS, Device, Served, stored
+from tests.service.federations import ITEMS, Device, Served, stored
 from tests.service.helper.helpers import HelperProcess
 from tests.service.server.secure.federations import HISTORIES, federation, loud_upload, prepared_upload, take_part
 from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
@@ -68,7 +68,7 @@ async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite
         _,
         running,
     ):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         for _ in range(malicious_users):
             malicious_user = await running.device()
             assert (
@@ -165,9 +165,5 @@ def killed_and_back(process):
 
 async def version_of(address, version):
     async with httpx.AsyncClient(base_url=address, timeout=30) as client:
-        for _ in range(WAITS):
-            status = (await client.get("/api/v1/status")).json()
-            if status["version"] >= version:
-                return
+        while (await client.get("/api/v1/status")).json()["version"] < version:
             await asyncio.sleep(0.05)
-    raise AssertionError(status)

@@ -34,7 +34,7 @@ async def test_attack_a_too_long_message_is_in_no_sum_and_every_client_concerned
     message is spent.
     """
     async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
-        people = [await running.device() for _ in range(4)]
+        people = await running.devices(4)
         malicious_user, ticket = people[3], await people[3].ticket()
         assert (await malicious_user.send(ticket, await loud_upload(malicious_user))).status_code == 201
         told = (await outcome(malicious_user, ticket)).json()
@@ -53,10 +53,10 @@ async def test_attack_a_too_long_message_is_in_no_sum_and_every_client_concerned
         assert (await outcome(people[0], tickets[0])).json() == {"outcome": "counted", "message": "", "uploads": 3}
         assert (await outcome(malicious_user, ticket)).json() == told  # remembered after the round
         assert (await outcome(people[1], ticket)).status_code == 404  # no one else is told
-        view = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
+        view = await running.overview()
         assert view["rejected"]["norm-too-large"] == 1
         assert next(one for one in view["rounds"] if one["number"] == 0)["rejected"]["norm-too-large"] == 1
-        metrics = (await running.admin.get("/metrics", headers=running.operator)).text
+        metrics = await running.metrics()
         assert 'federank_uploads_total{outcome="norm-too-large"} 1.0' in metrics
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 4).vectors)
     assert stored(sqlite_store, "SELECT invitations FROM devices") == [(1,)] * 4
@@ -64,7 +64,7 @@ async def test_attack_a_too_long_message_is_in_no_sum_and_every_client_concerned
 
 async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_own_reasons(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, {"target": 5}) as (_, running):
-        people = [await running.device() for _ in range(5)]
+        people = await running.devices(5)
         tickets = [await device.ticket() for device in people]
         made = [await prepared_upload(*one) for one in zip(people[:3], tickets, HISTORIES, strict=False)]
         broken = bytearray((await prepared_upload(people[3], tickets[3], HISTORIES[3]))[1])
@@ -81,7 +81,7 @@ async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_ow
 
 async def test_a_copy_of_an_upload_that_was_added_before_is_left_out(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
-        people = [await running.device() for _ in range(4)]
+        people = await running.devices(4)
         tickets = [await device.ticket() for device in people]
         made = [await prepared_upload(*one) for one in zip(people[:3], tickets, HISTORIES, strict=False)]
         bodies = [body for _, body in made]
@@ -101,7 +101,7 @@ async def test_a_federation_plays_with_the_check_that_its_config_names(sqlite_st
         content = (await running.client.get("/api/v1/sums/config")).content
         config = config_from(content)
         assert (config.norm_check(), config.to_bytes()) == (check, content)
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(1)
     length = (ITEMS + 5) * 5

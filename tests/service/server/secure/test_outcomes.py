@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from tests.service.federations import stored
+from tests.service.federations import refusal, stored
 from tests.service.server.secure.federations import HISTORIES, federation, prepared_upload
 from tests.service.server.secure.test_rounds_of_sums import lying_upload
 
@@ -84,7 +84,7 @@ async def test_a_record_lost_by_a_crash_is_fetched_before_the_next_round(store, 
 
 async def test_a_round_that_the_helper_has_summed_stays_charged_though_discarded(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, projections=0) as (_, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         tickets = [await uploaded(*one) for one in zip(people[:2], HISTORIES, strict=False)]
         ticket = await people[2].ticket()
         before, uploads.C_INT = uploads.C_INT, 10**7
@@ -103,7 +103,7 @@ async def test_a_round_with_enough_uploads_withdraws_its_other_invitations(store
     finish, may_finish = rounds.RoundOfSums.finish, threading.Event()
     monkeypatch.setattr(rounds.RoundOfSums, "finish", lambda *given: may_finish.wait(600) and finish(*given))
     async with federation(tmp_path, store, rounds={"over_selection": 1.4}) as (_, running):
-        people = [await running.device() for _ in range(4)]
+        people = await running.devices(4)
         tickets = [await one.ticket() for one in people]
         for device, ticket, history in zip(people[:3], tickets, HISTORIES, strict=False):
             _, body = await prepared_upload(device, ticket, history)
@@ -111,4 +111,4 @@ async def test_a_round_with_enough_uploads_withdraws_its_other_invitations(store
         while (refused := await people[3].task(tickets[3])).status_code == 200:
             await asyncio.sleep(0.02)
         may_finish.set()
-        assert (refused.status_code, refused.json()["error"]) == (410, "late")
+        assert refusal(refused) == (410, "late")

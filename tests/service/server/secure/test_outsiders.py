@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from tests.service.federations import serving, stored
+from tests.service.federations import refusal, serving, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, take_part
 from tests.service.server.test_enrolment import invitations
@@ -42,19 +42,19 @@ async def published_sums(running, helper):
 
 async def test_sums_without_noise_are_not_published(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
-        sybils = [await running.device() for _ in range(2)]
+        sybils = await running.devices(2)
         for sybil in sybils:
             await send_zeros(sybil)
         await take_part(await running.device(), HISTORIES[0])
         await running.version(1)
         answers = await published_sums(running, helper)
-        assert [(answer.status_code, answer.json()["error"]) for answer in answers] == [(403, "no-noise")] * 3
+        assert [refusal(answer) for answer in answers] == [(403, "no-noise")] * 3
         assert stored(sqlite_store, "SELECT LENGTH(noisy), LENGTH(helper_sum) FROM sums WHERE round = 0") == [(0, 0)]
 
 
 async def test_with_noise_the_sum_of_one_client_is_drowned(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
-        for sybil in [await running.device() for _ in range(2)]:
+        for sybil in await running.devices(2):
             await send_zeros(sybil)
         message = await take_part(await running.device(), HISTORIES[0])
         await running.version(1)
@@ -70,7 +70,7 @@ async def test_without_noise_only_invited_clients_enrol(sqlite_store, tmp_path, 
         report_guarantee(sqlite_store, None)  # the operator sees it at the start
         assert ("federank admin invite" in capsys.readouterr().out) is (sigma == 0)
         async with serving(sqlite_store, token=token, trust={"invited_only": None}) as running:
-            assert (await running.client.get("/api/v1/federation")).json()["invited_only"] is (sigma == 0)
+            assert (await running.get("federation"))["invited_only"] is (sigma == 0)
             assert (await running.client.post("/api/v1/devices", json={})).status_code == expected
             [code] = await invitations(running, 1)
             assert (await running.client.post("/api/v1/devices", json={"invitation": code})).status_code == 201
@@ -81,7 +81,7 @@ async def test_the_minimum_cohort_counts_invited_clients(sqlite_store, tmp_path)
     with ThreadedHelper(tmp_path) as helper:
         token = establish_sums(sqlite_store, helper.origin, {"target": 4})
         async with serving(sqlite_store, token=token, trust=OPEN) as running:
-            early = [await running.device() for _ in range(3)]
+            early = await running.devices(3)
             for sybil in early[:2]:
                 await send_zeros(sybil)
         async with serving(sqlite_store, token=token, trust={"invited_only": True}) as running:

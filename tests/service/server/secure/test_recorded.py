@@ -50,7 +50,7 @@ async def test_one_servers_records_tell_no_history_from_another_and_both_togethe
     rounds = {"target": PEOPLE, "minimum": PEOPLE}
     async with federation(tmp_path, sqlite_store, rounds, projections=projections) as (_, running):
         config = config_from((await running.client.get("/api/v1/sums/config")).content)
-        people = [await running.device() for _ in range(PEOPLE)]
+        people = await running.devices(PEOPLE)
         sent = []
         for number, device in enumerate(people):
             sent.append(await take_part(device, HISTORIES[number % 2]))

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import FRUGAL_SERVER, ITEMS, WAITS, opened, serving, small_world, stored
+from tests.service.federations import FRUGAL_SERVER, ITEMS, WAITS, opened, refusal, serving, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import (
     FACTORS,
@@ -66,7 +66,7 @@ async def test_with_noise_off_the_model_is_the_simulations_to_the_last_bit(store
 async def test_no_upload_is_kept_and_none_can_be_read(sqlite_store, tmp_path):
     """Once a share is added up its bytes are gone; and what the leader held before is uniform, whatever was in it."""
     async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
-        people = [await running.device() for _ in range(4)]
+        people = await running.devices(4)
         for device, history in zip(people[:3], HISTORIES, strict=False):
             await take_part(device, history)
         for _ in range(WAITS):
@@ -83,7 +83,7 @@ async def test_no_upload_is_kept_and_none_can_be_read(sqlite_store, tmp_path):
 
 async def test_a_share_that_is_in_the_sum_stays_when_its_client_leaves(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         first = await take_part(people[0], HISTORIES[0])
         while stored(sqlite_store, "SELECT COUNT(*) FROM reports WHERE stands = 1") != [(1,)]:
             await asyncio.sleep(0.01)
@@ -96,17 +96,18 @@ async def test_a_share_that_is_in_the_sum_stays_when_its_client_leaves(sqlite_st
 
 async def test_a_version_that_no_sum_leads_to_is_not_published(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
-        for device, history in zip([await running.device() for _ in range(3)], HISTORIES, strict=False):
+        for device, history in zip(await running.devices(3), HISTORIES, strict=False):
             await take_part(device, history)
         await running.version(1)
-        rolled = await running.admin.post("/admin/api/v1/rollback", headers=running.operator, json={"version": 0})
-        assert (rolled.status_code, rolled.json()["error"]) == (409, "sums")
+        assert refusal(
+            await running.admin.post("/admin/api/v1/rollback", headers=running.operator, json={"version": 0})
+        ) == (409, "sums")
         assert running.service.latest.model.version == 1
 
 
 async def test_noise_of_both_servers_is_on_the_published_sums(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(1)
         leader = await running.client.get("/api/v1/sums/total?round=0")
@@ -118,13 +119,12 @@ async def test_noise_of_both_servers_is_on_the_published_sums(sqlite_store, tmp_
 
 async def test_a_sum_that_is_not_kept_is_not_published_as_an_empty_one(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
-        answer = await running.client.get("/api/v1/sums/total?round=0")
-        assert (answer.status_code, answer.json()["error"]) == (404, "unknown")
+        assert refusal(await running.client.get("/api/v1/sums/total?round=0")) == (404, "unknown")
 
 
 async def test_uploads_wait_while_the_helper_is_away_and_the_round_goes_on_when_it_is_back(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         first = await take_part(people[0], HISTORIES[0])
         tickets = [await device.ticket() for device in people[1:]]
         made = [await prepared_upload(*one) for one in zip(people[1:], tickets, HISTORIES[1:], strict=False)]
@@ -140,7 +140,7 @@ async def test_uploads_wait_while_the_helper_is_away_and_the_round_goes_on_when_
 
 async def test_a_helper_that_lost_its_keys_ends_the_round_and_the_next_one_begins(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         await running.open_round()
         for key in (tmp_path / "keys").iterdir():
             key.unlink()
@@ -157,7 +157,7 @@ async def test_a_helper_that_lost_its_keys_ends_the_round_and_the_next_one_begin
 
 async def test_a_cohort_in_which_too_few_stand_is_abandoned(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         for device, history in zip(people[:2], HISTORIES, strict=False):
             await take_part(device, history)
         ticket = await people[2].ticket()
@@ -192,9 +192,9 @@ async def test_an_upload_of_another_form_is_refused(sqlite_store, tmp_path):
 
 async def test_what_anyone_can_fetch(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
-        info = (await running.client.get("/api/v1/federation")).json()
+        info = await running.get("federation")
         assert (info["uploads"], info["method"]) == ("sums", "frugal-sums")  # no plain device takes part by mistake
-        config = (await running.client.get("/api/v1/sums/config")).json()
+        config = await running.get("sums/config")
         assert (config["helper_origin"], config["least_cohort"]) == (helper.origin, LEAST)
         assert config["helper_key"] == helper.service.helper.identity.public.hex()
         assert config["federation_id"] == info["federation_id"]
@@ -205,7 +205,7 @@ async def test_what_anyone_can_fetch(sqlite_store, tmp_path):
         assert (await running.client.get("/api/v1/sums/offer?round=7")).status_code == 404
         await running.open_round()
         assert (await running.client.get("/api/v1/sums/record?round=0")).status_code == 404
-        listed = (await running.client.get("/api/v1/sums/rounds")).json()["rounds"]
+        listed = (await running.get("sums/rounds"))["rounds"]
         name = running.service.config.sums.name
         assert listed == [{"round": 0, "state": "open", "version": 0, "config": name}]
 
@@ -268,7 +268,7 @@ async def test_attack_a_sum_beyond_what_honest_messages_can_give_is_not_folded(s
     with ThreadedHelper(tmp_path) as helper:
         establish_sums(sqlite_store, helper.origin, projections=0)
         async with serving(sqlite_store, log=Log(log)) as running:
-            people = [await running.device() for _ in range(3)]
+            people = await running.devices(3)
             for one in zip(people[:2], HISTORIES, strict=False):
                 await take_part(*one)
             ticket = await people[2].ticket()

@@ -9,7 +9,6 @@ import pytest
 from tests.service.federations import opened, stored
 from tests.service.server.secure.federations import HISTORIES, federation, take_part
 from tests.service.server.secure.test_verifying import Published
-from tests.service.server.test_operating import ask
 
 from federank.errors import BadMessage, SettingError
 from federank.methods.frugal.private import PrivateFrugal
@@ -32,7 +31,7 @@ async def cohort(running, people):
 
 
 async def begin(running, **spec):
-    status, told = await ask(running, "POST", "/seasons", json=spec)
+    status, told = await running.ask("POST", "seasons", json=spec)
     assert status == 201, told
     await running.until(lambda _: running.service.config.season.number == told["number"])
     return told
@@ -54,7 +53,7 @@ async def test_a_season_is_signed_by_both_servers_and_names_the_one_before(sqlit
         assert (now.season, now.messages, now.items, now.until) == (2, 3, 13, "2999-12-31")
         assert epsilon_of_mu(now.mu(), float(now.delta)) <= 2.0
         assert epsilon_of_mu(now.mu(), float(now.delta)) > 1.98
-        listed = (await running.client.get("/api/v1/seasons")).json()["seasons"]
+        listed = (await running.get("seasons"))["seasons"]
         signatures = [bytes.fromhex(text) for text in listed[1]["signatures"]]
         check_signed(now, *signatures, [now.helper_public()])
         with pytest.raises(BadMessage):
@@ -103,7 +102,7 @@ async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_sto
 async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is_undone(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both:
         helper, running = both
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         await cohort(running, people)
         await begin(running, items=NEXT, uploads=2)
         # Clients of these tests know the first catalogue alone, so the second season's versions are undone unseen.
@@ -118,7 +117,7 @@ async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is
             assert found.in_total.mu == np.sqrt(mus[0] ** 2 + mus[1] ** 2 + mus[2] ** 2)
             assert [line for line in lines if "follows from version 1" in line]
             # A season begins at the helper with its first round, and the one before it cannot be pruned earlier.
-            while (await ask(running, "POST", "/seasons/prune", json={"season": 1}))[0] != 200:
+            while (await running.ask("POST", "seasons/prune", json={"season": 1}))[0] != 200:
                 await asyncio.sleep(0.05)
             assert stored(sqlite_store, "SELECT SUM(LENGTH(noisy) + LENGTH(helper_sum)) FROM sums") == [(0,)]
             again, _ = await published.verify()
@@ -129,7 +128,7 @@ async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is
 @pytest.mark.slow
 async def test_a_first_model_that_does_not_follow_is_refused(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
-        people = [await running.device() for _ in range(3)]
+        people = await running.devices(3)
         await cohort(running, people)
         await begin(running, items=NEXT)
         async with Published(helper, running, versions=0) as published:
@@ -155,7 +154,7 @@ async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
         await running.open_round()
         helper.stop()
-        status, told = await ask(running, "POST", "/seasons", json={"uploads": 3})
+        status, told = await running.ask("POST", "seasons", json={"uploads": 3})
         assert status == 422
         assert helper.origin in told["message"]
         assert running.service.config.season.number == 1

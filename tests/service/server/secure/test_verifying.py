@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from tests.service.federations import opened, serving
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, take_part
-from tests.service.server.test_operating import ask
 
 from federank.cli import federank
 from federank.errors import BadMessage, NoAnswer
@@ -179,10 +178,10 @@ async def test_a_season_without_noise_is_in_the_chain_before_its_first_sum(sqlit
     """Its first version is not published: the first round config names it, and no later one may name another."""
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
         running = both[1]
-        assert (await ask(running, "POST", "/seasons", json={"uploads": 3}))[0] == 201
+        assert (await running.ask("POST", "seasons", json={"uploads": 3}))[0] == 201
         await running.open_round(3)
         assert (await published.verify())[0].findings == ()
-        assert (await ask(running, "POST", "/seasons/end"))[0] == 200
+        assert (await running.ask("POST", "seasons/end"))[0] == 200
         assert (await published.verify())[0].findings == ()
         with opened(sqlite_store) as connection:
             agreement = get_agreement(connection)
@@ -239,7 +238,7 @@ async def test_a_restored_leader_is_understood_and_what_it_lost_is_named(tmp_pat
     with ThreadedHelper(tmp_path) as helper:
         token = establish_sums(f"sqlite:///{leader}", helper.origin, sigma=sigma)
         async with serving(f"sqlite:///{leader}", token=token) as running:
-            people = [await running.device() for _ in range(3)]
+            people = await running.devices(3)
             for version in (1, 2):
                 if version == 2:
                     await running.open_round(1)
