@@ -1,6 +1,10 @@
 """For the tests of the service: stores, SQLite in a file and PostgreSQL on a server that the tests start."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
+from tests.service.helper.helpers import ThreadedHelper
 from tests.service.postgres import PostgreSQL
 
 from federank.service.client import store as device_store
@@ -61,6 +65,20 @@ def store(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'federation.sqlite'}"
     return request.getfixturevalue("postgresql_server").database()
+
+
+@pytest.fixture
+def memory():
+    """A folder of memory for the keys of a helper's rounds, which the helper makes."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder) / "keys"
+
+
+@pytest.fixture
+def helper(tmp_path):
+    """A helper on a port of this machine."""
+    with ThreadedHelper(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from tests.rated_worlds import rated_films
 from tests.service.federations import Served
-from tests.service.helper.helpers import ThreadedHelper
 from tests.service.in_process import established
 
 import federank as fr
@@ -64,12 +63,6 @@ def precision(federation, split):
     ids = np.array(federation.ids, dtype=np.dtypes.StringDType())
     listed = Recommendations(split.train.user_ids, items, best, ids)
     return evaluate(listed, split, metrics=("precision",)).means["precision@10"]
-
-
-@pytest.fixture
-def helper(tmp_path):
-    with ThreadedHelper(tmp_path) as running:
-        yield running
 
 
 def measured(federation, measure):

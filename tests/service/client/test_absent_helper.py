@@ -1,6 +1,5 @@
 """Where the second server does not answer, a device says so, loses nothing, and goes on when it is back."""
 
-import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 from tests.service.client.test_sums import HISTORIES, Home, Leader
-from tests.service.helper.helpers import HelperProcess
+from tests.service.helper.helpers import helper_process
 from tests.service.server.secure.federations import LEAST, establish_sums
 
 from federank.cli import federank
@@ -25,15 +24,13 @@ pytestmark = pytest.mark.slow
 def two_processes(folder):
     """A leader, and a helper process that a test may stop."""
     store = f"sqlite:///{folder / 'leader.sqlite'}"
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
-        helper = HelperProcess(folder, keys).start()
+    with helper_process(folder) as helper:
         establish_sums(store, helper.address)
         leader = Leader(store)
         try:
             yield leader, helper
         finally:
             leader.stop()
-            helper.stop()
 
 
 def status(leader):

@@ -1,11 +1,12 @@
-"""Helpers for tests: in this process or in one of their own, asked by a leader that signs what it asks."""
+"""Second servers for tests: in this process or in one of their own, asked by a leader that signs its requests."""
 
 import asyncio
 import re
 import signal
 import subprocess
+import tempfile
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import httpx
 import numpy as np
@@ -29,13 +30,12 @@ OPEN_TO_ALL = {"address_rate": 0, "any_leader": True}
 
 
 def terms(**changes):
-    told = {"version": 4, "model": MODEL.hex(), "length": LENGTH, "stage": STAGE}
-    told |= {"seconds": 600}
-    return Terms(**(told | changes))
+    usual = {"version": 4, "model": MODEL.hex(), "length": LENGTH, "stage": STAGE, "seconds": 600}
+    return Terms(**(usual | changes))
 
 
 class Leader:
-    """A leader that asks what a test says, and signs it."""
+    """A leader that asks what a test wants, and signs it."""
 
     def __init__(self, client, key, private=LEADER, **changes):
         self.client, self.private, self.key = client, private, key
@@ -128,6 +128,18 @@ class HelperProcess:
         self.process.terminate()
         _, log = self.process.communicate()
         return self.process.returncode, log
+
+
+@contextmanager
+def helper_process(folder):
+    """A helper process, with its keys in memory."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
+        helper = HelperProcess(folder, keys).start()
+        try:
+            yield helper
+        finally:
+            if helper.process.poll() is None:
+                helper.stop()
 
 
 class ThreadedHelper:

@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import ssl
-import tempfile
 from pathlib import Path
 
 import httpx
@@ -205,13 +204,6 @@ def test_keys_are_kept_in_memory_alone(tmp_path):
         refuse_a_disk(Path("/var/keys"), mounts)
     with pytest.raises(SettingError, match="unknown"):
         refuse_a_disk(Path("/var/keys"), tmp_path / "nothing")
-
-
-@pytest.fixture
-def memory():
-    """A folder of memory, as the command asks for."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder) / "keys"
 
 
 @pytest.mark.slow

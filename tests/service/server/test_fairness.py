@@ -1,12 +1,11 @@
-"""Who is invited and counted: everyone before anyone twice, one voice each, and no voice lost."""
+"""Who is invited and counted: all clients equally often, once per round, and late uploads are not charged."""
 
 import asyncio
 
 import pytest
-from tests.service.federations import ITEMS, PATIENT, establish_small, opened, serving, some_update, stored
-from tests.service.server.test_few_messages import FACTORS, HISTORIES, few, message_of
+from tests.service.federations import PATIENT, establish_small, opened, serving, some_update, stored
+from tests.service.server.test_few_messages import HISTORIES, few, prepared
 
-from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.service.server.store.grants import grant, note_waiting, waiting_elsewhere
 from federank.service.server.store.queries import (
     close_round,
@@ -20,8 +19,7 @@ from federank.service.server.tickets import make_ticket
 ROUNDS, TARGET, CLIENTS = 20, 5, 24
 
 
-async def wait_again_and_again(device):
-    """A client that takes every ticket it is given."""
+async def take_every_ticket(device):
     while True:
         await device.work(wait=2)
 
@@ -30,9 +28,8 @@ async def test_two_workers_invite_all_clients_equally_often(store):
     """A third of the clients wait at one worker, the others at the other one."""
     few(store, {"target": TARGET}, messages=ROUNDS)
     async with serving(store) as one, serving(store) as other:
-        places = [one if number % 3 == 0 else other for number in range(CLIENTS)]
-        devices = [await place.device() for place in places]
-        tasks = [asyncio.create_task(wait_again_and_again(device)) for device in devices]
+        devices = [await (one if number % 3 == 0 else other).device() for number in range(CLIENTS)]
+        tasks = [asyncio.create_task(take_every_ticket(device)) for device in devices]
         for number in range(ROUNDS):
             await one.open_round(number)
             await one.until(lambda view: view.round.granted == TARGET)
@@ -52,7 +49,7 @@ def change(store, statement, number):
             connection.run("INSERT INTO metadata (name, value) VALUES ('close', ?)", str(number).encode())
 
 
-def test_a_worker_that_has_ended_keeps_no_room(store, monkeypatch):
+def test_clients_of_an_ended_worker_are_not_waited_for(store, monkeypatch):
     few(store)
     with opened(store) as connection, connection.transaction():
         for name in ("a", "b"):
@@ -65,25 +62,23 @@ def test_a_worker_that_has_ended_keeps_no_room(store, monkeypatch):
 
 
 async def test_a_late_upload_is_not_charged(store):
-    """Four are asked for three uploads: the one that comes too late may send as many uploads as before."""
+    """Four are invited for three uploads: the one that comes too late may send as many uploads as before."""
     few(store, {"target": 3, "over_selection": 4 / 3})
     async with serving(store) as running:
         devices = await running.devices(4)
-        tickets = [await device.ticket() for device in devices]
-        broadcast = decode_frugal_broadcast((await devices[0].task(tickets[0])).content, FACTORS, ITEMS)
-        bodies = [encode_frugal_update(message_of(broadcast, history)) for history in HISTORIES[:4]]
-        for device, ticket, body in list(zip(devices, tickets, bodies, strict=True))[:3]:
+        made = [await prepared(*one) for one in zip(devices, HISTORIES[:4], strict=True)]
+        for device, (ticket, body) in zip(devices[:3], made[:3], strict=True):
             assert (await device.send(ticket, body)).status_code == 201
         await running.version(1)
-        assert (await devices[3].task(tickets[3])).status_code == 410, "withdrawn before it computes"
-        assert (await devices[3].send(tickets[3], bodies[3])).status_code == 410
+        ticket, body = made[3]
+        assert (await devices[3].task(ticket)).status_code == 410, "withdrawn before it computes"
+        assert (await devices[3].send(ticket, body)).status_code == 410
     charged = dict(stored(store, "SELECT device, invitations FROM devices"))
-    assert [charged[device.name] for device in devices[:3]] == [1, 1, 1]
-    assert charged[devices[3].name] == 0
+    assert [charged[device.name] for device in devices] == [1, 1, 1, 0]
 
 
 @pytest.mark.slow
-async def test_another_worker_gives_no_ticket_to_who_has_reported(store):
+async def test_other_workers_give_no_second_ticket(store):
     async with serving(store, {"target": 3} | PATIENT) as running, serving(store) as another:
         device = await running.device()
         await device.upload(some_update(1))
@@ -99,7 +94,7 @@ def connection(store):
         yield connection
 
 
-def test_a_round_that_is_not_open_has_no_ticket_to_give(connection):
+def test_only_open_rounds_grant_tickets(connection):
     open_round(connection, 0, 0)
     one, other = (make_ticket(b"k" * 32, device, 0, 0) for device in ("one", "other"))
     assert grant(connection, 0, {one: "one"}, set(), 9)[:3] == ([one], set(), set())
@@ -111,7 +106,7 @@ def test_a_round_that_is_not_open_has_no_ticket_to_give(connection):
     assert nothing[:3] == ([], set(), set()), "nor has one that has not begun"
 
 
-def test_clients_departures_and_abandoned_rounds_are_counted_as_they_happen(connection):
+def test_tallies_of_clients_departures_and_discarded_rounds(connection):
     for name in ("one", "two", "three"):
         enrol(connection, name, name.encode())
     for name in ("two", "two", "nobody"):

@@ -1,6 +1,4 @@
-"""A federation of few messages: cohorts as people come, the simulation's fold, and invitations counted for its
-lifetime.
-"""
+"""Frugal on the server: its step is the simulation's for any cohorts, and quotas count for a client's lifetime."""
 
 import hashlib
 from dataclasses import replace
@@ -28,7 +26,6 @@ from federank.methods.frugal.protocol import FrugalUpdate, message_norm
 from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
-from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.model_versions import first_model
 from federank.service.server.store.versions import jump_ahead, model_to_fold
 
@@ -41,14 +38,14 @@ def settings_of(kind=Frugal, **given):
 
 
 def few(address, rounds=None, **given):
-    """Establish a federation of few messages in a store; its address."""
+    """Establish a federation of Frugal in a store; its address."""
     chosen = {"target": 3, "over_selection": 1.0} | PATIENT | (rounds or {})
     establish_in(address, settings_of(**given), FRUGAL_SERVER, chosen)
     return address
 
 
 def alone(**given):
-    """The recipe of one person of that federation."""
+    """The recipe of one user of that federation."""
     return frugal_recipe(settings_of(FrugalSettings, **given), np.ones(1, dtype=np.int64), ITEMS)
 
 
@@ -57,47 +54,53 @@ def message_of(broadcast, history, **given):
     return update_of(alone(**given), broadcast, history)
 
 
-async def take_part(device, history):
-    """One whole interaction of a device with this history; what it has sent, and the answer."""
+async def prepared(device, history):
+    """A device's ticket, and what it would send."""
     ticket = await device.ticket()
     broadcast = decode_frugal_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
-    body = encode_frugal_update(message_of(broadcast, history))
+    return ticket, encode_frugal_update(message_of(broadcast, history))
+
+
+async def take_part(device, history):
+    """One complete interaction of a device with this history; what it has sent."""
+    ticket, body = await prepared(device, history)
     answer = await device.send(ticket, body)
     assert answer.status_code == 201, answer.text
     return body
 
 
-def folded(shared, devices, bodies):
-    """What the simulation makes of these messages, in the stated order, where there are this many devices."""
+def aggregate(shared, devices, bodies):
+    """Add these messages to a simulation in the stated order, where there are this many devices."""
     recipe = alone()._replace(participants=np.arange(devices, dtype=np.int32))
     form = FRUGAL_SERVER.form(settings_of(), ITEMS, 100.0)
-    shared.aggregate(recipe, [FRUGAL_SERVER.summand(body, form) for body in sorted(bodies, key=digest)])
+    in_order = sorted(bodies, key=lambda body: hashlib.sha256(body).digest())
+    shared.aggregate(recipe, [FRUGAL_SERVER.summand(body, form) for body in in_order])
 
 
-def folded_into(settings, enrolled, model, updates):
-    """The next version, from plain uploads."""
-    return FRUGAL_SERVER.step(settings, model, enrolled, updates)
+def begun(**given):
+    """The settings and the first model of a federation, and that model as clients read it."""
+    settings = FRUGAL_SERVER.settle(settings_of(**given), small_world(), None)
+    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
+    return settings, model, read(settings, model)
 
 
-def digest(body):
-    return hashlib.sha256(body).digest()
+def read(settings, model):
+    return decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
 
 
-async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(store):
+async def test_any_cohorts_give_the_simulations_model(store):
     simulated = first_shared(alone(), settings_of().initial_scale)
     async with serving(few(store)) as running:
-        people = [await running.device() for _ in HISTORIES[:4]]
-        folded(simulated, 4, [await take_part(*one) for one in zip(people[:3], HISTORIES, strict=False)])
+        devices = await running.devices(4)
+        aggregate(simulated, 4, [await take_part(devices[n], HISTORIES[n]) for n in range(3)])
         await running.version(1)
-    async with serving(store) as running:  # what the first fold has left to remember is in the store
-        for device in people:
+    async with serving(store) as running:  # the state after the first step is in the store
+        for device in devices:
             device.client = running.client
-        people += [await running.device() for _ in HISTORIES[4:]]
-        bodies = [await take_part(people[n], HISTORIES[n]) for n in (3, 4, 5)]
-        folded(simulated, 6, bodies)
-        await running.version(2)
-        folded(simulated, 6, [await take_part(people[n], HISTORIES[n]) for n in (0, 2, 4)])
-        await running.version(3)
+        devices += await running.devices(2)
+        for version, cohort in ((2, (3, 4, 5)), (3, (0, 2, 4))):
+            aggregate(simulated, 6, [await take_part(devices[n], HISTORIES[n]) for n in cohort])
+            await running.version(version)
         content = (await running.client.get("/api/v1/model")).content
     with opened(store) as connection:
         kept = model_to_fold(connection).content
@@ -109,28 +112,26 @@ async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(st
     assert np.abs(told.codes * told.scales[:, None] - simulated.vectors).max() <= told.scales.max() / 2 * 1.01
 
 
-async def test_a_client_is_invited_as_often_as_it_has_messages_and_never_twice_to_a_round(store):
+async def test_client_is_invited_once_per_message_and_round(store):
     async with serving(few(store, {"target": 2})) as running:
         known, other, *more = await running.devices(4)
         for version in (1, 2):
-            ticket = await known.ticket()
+            ticket, body = await prepared(known, [0, 1, 2])
             assert await known.ticket() == ticket, "to ask again in a round is no other invitation"
-            broadcast = decode_frugal_broadcast((await known.task(ticket)).content, FACTORS, ITEMS)
-            await known.send(ticket, encode_frugal_update(message_of(broadcast, [0, 1, 2])))
-            assert (await known.work(wait=0)).status_code == 204, "who has reported waits for the next round"
+            await known.send(ticket, body)
+            assert (await known.work(wait=0)).status_code == 204, "until the next round"
             await take_part(other if version == 1 else more[0], [0, 1, 3])
             await running.version(version)
         await running.open_round(2)
         answer = await known.work(wait=5)
         assert refusal(answer) == (409, "spent")
-        assert "invited 2 times" in answer.json()["message"]
         assert (await running.client.get("/api/v1/model?since=0")).status_code == 200, "models are still there for it"
         assert (await other.work(wait=5)).status_code == 200
     counts = dict(stored(store, "SELECT device, invitations FROM devices"))
     assert (counts[known.name], counts[other.name], counts[more[1].name]) == (2, 2, 0)
 
 
-async def test_invitations_are_remembered_by_a_worker_that_was_started_again(store):
+async def test_invitations_survive_a_restart(store):
     async with serving(few(store, messages=1)) as running:
         device = await running.device()
         ticket = await device.ticket()
@@ -147,7 +148,7 @@ async def test_invitations_are_remembered_by_a_worker_that_was_started_again(sto
         assert (await device.work(wait=5)).json()["error"] == "spent"
 
 
-async def test_clients_are_sent_all_that_they_need_and_no_more(store):
+async def test_clients_get_the_public_settings(store):
     async with serving(few(store)) as running:
         told = await running.get("federation")
     assert told["method"] == "frugal"
@@ -167,26 +168,25 @@ def an_update(**changed):
     return replace(usual, **changed)
 
 
-@pytest.mark.parametrize(
-    ("update", "says"),
-    [
-        (an_update(strengths=np.ones(ITEMS - 1, np.float32)), "a strength for each of the 12 items"),
-        (an_update(vector=np.ones(FACTORS + 1, np.float32)), "a vector of 4"),
-        (an_update(vector=np.full(FACTORS, np.nan, np.float32)), "not finite"),
-        (an_update(strengths=np.full(ITEMS, np.inf, np.float32)), "not finite"),
-        (an_update(scale=np.array([1.5], np.float32)), "FrugalUpdate.scale"),
-        (an_update(scale=np.array([-0.5], np.float32)), "FrugalUpdate.scale"),
-    ],
-)
-async def test_a_message_that_is_none_is_refused_with_the_reason(store, update, says):
+MALFORMED = [
+    {"strengths": np.ones(ITEMS - 1, np.float32)},
+    {"vector": np.ones(FACTORS + 1, np.float32)},
+    {"vector": np.full(FACTORS, np.nan, np.float32)},
+    {"strengths": np.full(ITEMS, np.inf, np.float32)},
+    {"scale": np.array([1.5], np.float32)},
+    {"scale": np.array([-0.5], np.float32)},
+]
+
+
+async def test_malformed_messages_are_refused(store):
     async with serving(few(store)) as running:
         device = await running.device()
-        answer = await device.send(await device.ticket(), encode_frugal_update(update))
-    assert refusal(answer) == (422, "malformed")
-    assert says in answer.json()["message"]
+        for changed in MALFORMED:
+            answer = await device.send(await device.ticket(), encode_frugal_update(an_update(**changed)))
+            assert refusal(answer) == (422, "malformed"), changed
 
 
-def test_a_message_is_scaled_down_to_the_longest_that_is_allowed():
+def test_long_messages_are_scaled_down():
     form = FRUGAL_SERVER.form(settings_of(), ITEMS, 2.0)
     long, short = an_update(strengths=np.full(ITEMS, 9, np.float32)), an_update(scale=np.array([0.01], np.float32))
     assert [FRUGAL_SERVER.judge(encode_frugal_update(update), form) for update in (long, short)] == [1, 0]
@@ -196,27 +196,23 @@ def test_a_message_is_scaled_down_to_the_longest_that_is_allowed():
 
 
 @pytest.mark.parametrize("history", [[0], [0, 3, 5]])
-def test_a_cohort_in_which_no_client_shares_anything_leaves_the_model_and_is_not_forgotten(history):
-    settings = FRUGAL_SERVER.settle(settings_of(), small_world(), None)
-    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
-    told = decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
-    first = folded_into(settings, 1, model, [message_of(told, history)])
+def test_cohort_without_common_items_changes_counts_alone(history):
+    settings, model, broadcast = begun()
+    first = FRUGAL_SERVER.step(settings, model, 1, [message_of(broadcast, history)])
     assert np.array_equal(first.tables["vectors"], model.vectors)
     assert first.overall["regulariser"] == model.content.overall["regulariser"]
     assert np.rint(first.state["counts"]).tolist() == [float(item in history) for item in range(ITEMS)]
-    second = folded_into(settings, 2, model.followed_by(first), [message_of(told, history)])
+    second = FRUGAL_SERVER.step(settings, model.followed_by(first), 2, [message_of(broadcast, history)])
     assert np.isfinite(second.tables["vectors"]).all()
-    assert np.abs(second.tables["vectors"][history]).max() > 0, "two people have it now"
+    assert np.abs(second.tables["vectors"][history]).max() > 0, "two users have it now"
 
 
-def test_a_pull_that_is_too_strong_for_the_first_users_waits_for_more_of_them():
-    settings = FRUGAL_SERVER.settle(settings_of(regulariser=2.5), small_world(), None)
-    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
-    told = decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+def test_strong_regularisation_waits_for_more_users():
+    settings, model, broadcast = begun(regulariser=2.5)
     moved = []
     for number in range(12):
-        content = folded_into(settings, 99, model, [message_of(told, [0, 1, 2])] * 2)
-        assert content.state["received"] == 2 * (number + 1), "anyone who has spoken is not forgotten"
+        content = FRUGAL_SERVER.step(settings, model, 99, [message_of(broadcast, [0, 1, 2])] * 2)
+        assert content.state["received"] == 2 * (number + 1), "uploads that moved nothing are counted"
         assert np.isfinite(content.tables["vectors"]).all()
         moved.append(not np.array_equal(content.tables["vectors"], model.vectors))
         model = model.followed_by(content)
@@ -225,11 +221,9 @@ def test_a_pull_that_is_too_strong_for_the_first_users_waits_for_more_of_them():
     assert (moved[0], moved[-1]) == (False, True)
 
 
-def test_messages_that_weigh_nothing_change_nothing():
-    settings = FRUGAL_SERVER.settle(settings_of(), small_world(), None)
-    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
-    weightless = [an_update(scale=np.array([0], np.float32))] * 3
-    content = folded_into(settings, 9, model, weightless)
+def test_messages_of_weight_zero_change_nothing():
+    settings, model, _ = begun()
+    content = FRUGAL_SERVER.step(settings, model, 9, [an_update(scale=np.array([0], np.float32))] * 3)
     assert np.array_equal(content.tables["vectors"], model.vectors)
     assert content.state["received"] == 0
 
@@ -239,7 +233,7 @@ def people_of(histories):
     return Interactions.from_columns(users, [f"item-{item:02d}" for history in histories for item in history])
 
 
-def test_a_federation_can_start_from_a_trained_model_and_new_users_add_to_it():
+def test_federation_starts_from_a_trained_model():
     trained = fr.Frugal(min_support=1, factors=FACTORS, messages=3).fit(people_of(HISTORIES * 5))
     settings = FRUGAL_SERVER.settle(settings_of(factors=None), small_world(), trained)
     content = FRUGAL_SERVER.first_content(settings, small_world(), trained)
@@ -251,31 +245,15 @@ def test_a_federation_can_start_from_a_trained_model_and_new_users_add_to_it():
     assert (content.state["received"][0], content.state["before"][0]) == (30, 30)
     # A new user is one among 31: the model stays nearly as it was, and their items are counted.
     model = first_model(content)
-    told = decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
-    after = folded_into(settings, 1, model, [message_of(told, [0, 1, 2, 11])])
+    after = FRUGAL_SERVER.step(settings, model, 1, [message_of(read(settings, model), [0, 1, 2, 11])])
     assert after.state["received"][0] == 31
-    assert (
-        np.rint(after.state["counts"]).tolist()
-        == (content.state["counts"] + np.isin(range(ITEMS), [0, 1, 2, 11])).tolist()
-    )
+    counts = content.state["counts"] + np.isin(range(ITEMS), [0, 1, 2, 11])
+    assert np.rint(after.state["counts"]).tolist() == counts.tolist()
     before, now = (vectors @ vectors.T for vectors in (model.vectors, after.tables["vectors"]))
     assert np.linalg.norm(now - before) < 0.35 * np.linalg.norm(before)
 
 
-@pytest.mark.parametrize(
-    ("given", "trained", "error", "says"),
-    [
-        ({"factors": ITEMS + 1}, None, SettingError, "only 12 items"),
-        ({}, object(), ModelError, "something else"),
-    ],
-)
-def test_a_federation_that_cannot_be_is_refused(given, trained, error, says):
-    with pytest.raises(error, match=says):
-        FRUGAL_SERVER.settle(settings_of(**given), small_world(), trained)
-
-
-def test_a_suggestion_that_clients_cannot_follow_is_not_made(store):
-    suggested = {"sharing": "all", "pi": 0.3, "basis": "history"}
-    spec = FederationSpec(data=small_world, source="small", method="frugal", plain=True, suggested_policy=suggested)
-    with pytest.raises(SettingError, match="fixed-subset or randomized-response is needed"):
-        open_store(store, spec)
+def test_more_factors_than_items_and_other_models_are_refused():
+    for given, trained, error in (({"factors": ITEMS + 1}, None, SettingError), ({}, object(), ModelError)):
+        with pytest.raises(error):
+            FRUGAL_SERVER.settle(settings_of(**given), small_world(), trained)

@@ -1,8 +1,8 @@
-"""The state of a federation follows from its rounds, model and servers, and is the same wherever it is shown."""
+"""A federation's health follows from its rounds, model and servers, and is the same wherever it is shown."""
 
 import numpy as np
 import pytest
-from tests.service.federations import FRUGAL_SERVER, PATIENT, establish_in, eventually, serving, stored
+from tests.service.federations import FRUGAL_SERVER, PATIENT, establish_in, eventually, opened, serving, stored
 
 import federank as fr
 from federank.data.interactions import Interactions
@@ -12,7 +12,6 @@ from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.metrics import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of, round_due
 from federank.service.server.model_versions import Extent, extent_of, first_model, signals_of
 from federank.service.server.rounds import capped_items
-from federank.service.server.store.database import Database
 from federank.service.server.store.queries import (
     RECENT,
     RecentRounds,
@@ -98,7 +97,7 @@ def test_the_worst_reason_decides():
 
 
 def test_only_refused_aggregates_of_recent_rounds_count(sqlite_store):
-    with Database(sqlite_store).connection() as connection:
+    with opened(sqlite_store) as connection:
         create_tables(connection)
         for number in range(RECENT + 2):
             open_round(connection, number, 0)
@@ -110,16 +109,13 @@ def test_only_refused_aggregates_of_recent_rounds_count(sqlite_store):
 
 
 def test_recent_rounds_count_uploads_refused_ones_and_the_time_since(sqlite_store):
-    with Database(sqlite_store).connection() as connection:
+    with opened(sqlite_store) as connection:
         create_tables(connection)
         for number in range(3):
             open_round(connection, number, 0)
             with connection.transaction():
-                state = "folded" if number < 2 else "abandoned"
-                ended = 100.0 + number
-                connection.run(
-                    "UPDATE rounds SET state = ?, reports = 4, ended = ? WHERE number = ?", state, ended, number
-                )
+                ended = "folded" if number < 2 else "abandoned", 100.0 + number, number
+                connection.run("UPDATE rounds SET state = ?, reports = 4, ended = ? WHERE number = ?", *ended)
         with connection.transaction():
             count_refusals(connection, 1, {"late": 9, "malformed": 2})
         recent = recent_rounds(connection)
@@ -164,7 +160,7 @@ def establish_ratings(address):
 
 def publish_next(address, change):
     """Publish a version whose vectors are changed."""
-    with Database(address).connection() as connection:
+    with opened(address) as connection:
         model = model_to_fold(connection)
         tables = {**model.content.tables, "vectors": change(model.vectors.copy())}
         open_round(connection, 0, model.version)
@@ -189,8 +185,7 @@ async def test_a_published_model_that_diverged_is_failing(sqlite_store, change, 
     assert extent_of(model).longest_row > 40 or not extent_of(model).is_finite
     async with serving(sqlite_store, token=token) as running:
         assert await shown_state(running) == (FAILING, [code])
-        answer = await running.client.get("/ready")
-        assert answer.status_code == 200, "the process serves; it is the federation that fails"
+        assert (await running.client.get("/ready")).status_code == 200, "only the federation fails, not the process"
 
 
 ITEMS, FACTORS = 300, 8

@@ -85,12 +85,10 @@ def counting(store, monkeypatch):
 
 
 async def play(running, *values):
-    for value in values:
-        device = await running.device()
-        await device.upload(message(value))
+    await running.upload(*map(message, values))
 
 
-async def test_a_federation_of_another_package_learns_and_remembers_over_a_restart(counting):
+async def test_method_of_another_package_is_served_over_a_restart(counting):
     async with serving(counting) as running:
         told = await running.get("federation")
         assert (told["method"], told["recipe"]["step"]) == ("counting", 0.5)
@@ -111,7 +109,7 @@ async def test_a_federation_of_another_package_learns_and_remembers_over_a_resta
         assert model_to_fold(connection).content.state["heard"].tolist() == [4]
 
 
-async def test_what_a_fold_remembers_is_kept_with_the_newest_versions_and_with_complete_ones(counting, monkeypatch):
+async def test_state_is_kept_with_newest_and_complete_versions(counting, monkeypatch):
     monkeypatch.setattr(versions, "KEPT_STATES", 2)
     async with serving(counting) as running:
         for version in (1, 2, 3):
@@ -121,7 +119,7 @@ async def test_what_a_fold_remembers_is_kept_with_the_newest_versions_and_with_c
     assert [int(version) for version, has_state in rows if has_state] == [0, 2, 3]
 
 
-async def test_a_model_that_clients_would_refuse_is_not_published(counting):
+async def test_unreadable_model_is_not_published(counting):
     said = io.StringIO()
     async with serving(counting, log=Log(said), trust={"most_norm": 1e39}) as running:
         await play(running, 3e38, 3e38)  # their sum is no 32-bit float
@@ -139,7 +137,7 @@ async def test_a_model_that_clients_would_refuse_is_not_published(counting):
     assert stored(counting, "SELECT state FROM rounds WHERE number = 0") == [("abandoned",)]
 
 
-def test_a_federation_does_not_begin_with_a_model_that_clients_would_refuse(store, monkeypatch):
+def test_federation_does_not_begin_with_an_unreadable_model(store, monkeypatch):
     @dataclass(frozen=True, kw_only=True)
     class Broken(Counting):
         def initial_state(self):
@@ -152,7 +150,7 @@ def test_a_federation_does_not_begin_with_a_model_that_clients_would_refuse(stor
         assert read_config(connection) is None
 
 
-def test_a_store_keeps_its_method_and_its_settings(counting):
+def test_store_keeps_its_method_and_settings(counting):
     for given in ({}, {"method": "fpl"}, {"settings": {"step": 2}}):
         assert open_store(counting, FederationSpec(data=small_world, source="small", names_data=False, **given)) is None
     with opened(counting) as connection:
@@ -160,7 +158,7 @@ def test_a_store_keeps_its_method_and_its_settings(counting):
     assert (config.served.name, config.settings.step) == ("counting", 0.5)
 
 
-def test_a_method_that_this_version_does_not_know_is_reported(counting, monkeypatch):
+def test_unknown_method_is_refused(counting, monkeypatch):
     monkeypatch.delitem(extensions._registered["methods"], "counting")
     with opened(counting) as connection, pytest.raises(StoreError, match="method is counting, and this version"):
         read_config(connection)

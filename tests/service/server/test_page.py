@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from tests.service.federations import FRUGAL_SERVER, opened, serving
+from tests.service.federations import FRUGAL_SERVER, establish_small, opened, serving
 
 from federank.federation.server import Content
 from federank.service.server.config import catalogue_from
@@ -54,7 +54,7 @@ def run(folder, modules, entry):
 
 
 @needs_node
-def test_a_bundle_does_what_its_modules_do(tmp_path):
+def test_bundle_does_what_its_modules_do(tmp_path):
     one = {"one.js": bundle(MODULES, ["app.js"], "one.js")}
     expected = [2, 2, 8, 20, "index.js", 3]
     (tmp_path / "modules").mkdir()
@@ -72,7 +72,7 @@ def test_a_bundle_does_what_its_modules_do(tmp_path):
     ],
     ids=["cycle", "missing", "two variables of one name"],
 )
-def test_what_one_file_cannot_hold_is_refused(modules, named):
+def test_modules_that_cannot_be_bundled_are_refused(modules, named):
     with pytest.raises(BundleError, match=re.escape(named)):
         bundle(modules, ["app.js"], "one.js")
 
@@ -103,27 +103,24 @@ def test_the_page_can_be_bundled(tmp_path):
         (";;q=x,,*", "en"),
     ],
 )
-def test_the_language_is_the_first_that_the_browser_asks_for(header, code):
+def test_preferred_language(header, code):
     assert preferred(header, {"en": 1, "de": 1, "it": 1}) == code
 
 
-async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_store):
+async def test_page_names_the_federation_in_the_visitors_language(sqlite_store):
     info = {
         "description": 'Films & "more" <b>',
         "language": "en",
         "translations": {"de": {"name": "Filmabend", "description": "Filme."}},
     }
-    async with serving(sqlite_store):
-        pass
+    establish_small(sqlite_store)
     with opened(sqlite_store) as connection, connection.transaction():
         for name, value in info.items():
             put_value(connection, name, value)
     async with serving(sqlite_store) as running:
         pages = {}
         for code in ("en", "de", "it"):
-            answer = await running.client.get("/", headers={"Accept-Language": code})
-            assert answer.status_code == 200
-            pages[code] = answer.text
+            pages[code] = (await running.client.get("/", headers={"Accept-Language": code})).text
         own = running.service.config.name
         assert f"<title>{own}</title>" in pages["en"]
         assert "<title>Filmabend</title>" in pages["de"]
@@ -138,7 +135,7 @@ async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_sto
         assert [answer.headers["content-type"].split(";")[0] for answer in answers] == ["text/javascript"] * 2
 
 
-async def test_the_page_holds_the_most_popular_items(sqlite_store):
+async def test_page_has_the_most_popular_items(sqlite_store):
     async with serving(sqlite_store) as running:
         page = (await running.client.get("/")).text
         [content] = re.findall(r'<script type="application/json" id="first">(.*?)</script>', page, re.DOTALL)
@@ -152,7 +149,7 @@ async def test_the_page_holds_the_most_popular_items(sqlite_store):
         assert "./" in listed["files"]
 
 
-async def test_no_title_ends_the_element_that_holds_it(sqlite_store):
+async def test_titles_are_escaped(sqlite_store):
     item = {"id": 1, "title": "</script><b>bold", "categories": []}
     async with serving(sqlite_store) as running:
         config = running.service.config._replace(catalogue=catalogue_from([item]))

@@ -1,7 +1,6 @@
 """Started again with the same command line, a server goes on, whichever flags it was first started with."""
 
 import json
-import tempfile
 from pathlib import Path
 
 import click
@@ -9,7 +8,7 @@ import httpx
 import pytest
 from tests.commands import refused, serve_words, succeeded
 from tests.service.federations import Served, stored
-from tests.service.helper.helpers import HelperProcess, ThreadedHelper
+from tests.service.helper.helpers import HelperProcess
 
 from federank.cli.helper import helper as helper_command
 from federank.cli.serve import serve as serve_command
@@ -76,12 +75,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def helper(tmp_path):
-    with ThreadedHelper(tmp_path) as running:
-        yield running
-
-
 def start(*flags):
     """Start a server that does not serve; the flags that it ignored, with what was given and what is in force."""
     result = succeeded(*serve_words("--port", "0", "--admin-port", "0", *flags))
@@ -104,7 +97,7 @@ def all_names(option):
     return (*option.opts, *option.secondary_opts)
 
 
-def test_every_flag_is_in_a_command_line_that_is_repeated():
+def test_every_flag_is_in_a_repeated_command_line():
     commands = {name: serve_command.get_command(None, name) for name in served_methods()}
     flags = {option.name for command in commands.values() for option in command.get_params(click.Context(command))}
     given = set()
@@ -117,7 +110,7 @@ def test_every_flag_is_in_a_command_line_that_is_repeated():
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
-def test_the_same_command_line_opens_the_store_again_and_ignores_nothing(line, folder, request):
+def test_same_command_line_opens_the_store_again(line, folder, request):
     if "--start-from" in line:
         few = ("--messages", "2", "--factors", "4", "--min-support", "1")
         succeeded("train", "frugal", "--data", "table.csv", *few, "--out", "model")
@@ -141,57 +134,40 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("flag", DIFFERENT)
-def test_a_value_that_is_not_the_store_s_is_logged_and_has_no_effect(flag, folder):
+def test_values_other_than_the_stores_are_logged_and_ignored(folder):
     start(*TABLE, "--factors", "4")
     before = federation(folder)
-    given, in_force = DIFFERENT[flag]
-    assert start(flag, given) == {flag: (given, in_force)}
-    assert federation(folder) == before
-
-
-def test_another_catalogue_is_logged_and_has_no_effect(folder):
-    start(*TABLE, "--factors", "4")
-    before = federation(folder)
-    assert set(start("--data", "city")) == {"--data"}
-    assert federation(folder) == before
-
-
-def test_the_store_s_value_said_aloud_is_not_logged(folder):
-    start(*TABLE, "--factors", "4")
+    for flag, (given, in_force) in DIFFERENT.items():
+        assert start(flag, given) == {flag: (given, in_force)}
+    assert set(start("--data", "city")) == {"--data"}, "another catalogue"
     assert start("--method", "frugal", "--messages", "5", "--factors", "4", "--name", "table") == {}
+    assert federation(folder) == before
 
 
-def test_what_was_agreed_with_a_helper_stays_in_force(folder, helper):
+def test_agreement_with_a_helper_stays_in_force(folder, helper):
     start(*TABLE, "--helper", helper.origin, "--epsilon", "4", "--least-cohort", "20")
     agreed = stored("sqlite:///federation.sqlite", "SELECT value FROM metadata WHERE name = 'secagg config'")
     other = ["--sigma", "0.5", "--least-cohort", "50", "--norm-check", "off", "--delta", "1e-5"]
     ignored = start("--helper", "https://elsewhere.example/", *other)
     in_force = {flag: kept for flag, (_, kept) in ignored.items()}
     assert in_force.pop("--sigma") > 0
-    assert in_force == {
-        "--helper": helper.origin,
-        "--least-cohort": 20,
-        "--norm-check": 128,
-        "--delta": 1e-6,
-    }
+    assert in_force == {"--helper": helper.origin, "--least-cohort": 20, "--norm-check": 128, "--delta": 1e-6}
     assert start("--helper", helper.origin, "--epsilon", "4.001") == {}, "noise is rounded when it is agreed on"
     assert stored("sqlite:///federation.sqlite", "SELECT value FROM metadata WHERE name = 'secagg config'") == agreed
 
 
-def test_a_helper_is_not_ignored_by_a_federation_whose_server_reads_uploads(folder, helper):
+def test_helper_of_a_plain_federation_is_refused(folder, helper):
     start(*TABLE, "--factors", "4")
     refused("serve", "--port", "0", "--admin-port", "0", "--helper", helper.origin)
 
 
-def test_a_helper_s_renewed_certificate_is_taken_at_the_next_start(folder, helper):
+def test_renewed_certificate_of_a_helper_is_taken_at_the_next_start(folder, helper):
     flags = (*TABLE, "--helper", helper.origin, "--helper-ca", "authority.pem")
     start(*flags)
     Path("authority.pem").write_text("another")
     start(*flags)
-    assert stored("sqlite:///federation.sqlite", "SELECT value FROM metadata WHERE name = 'sums authority'") == [
-        (b"another",)
-    ]
+    kept = stored("sqlite:///federation.sqlite", "SELECT value FROM metadata WHERE name = 'sums authority'")
+    assert kept == [(b"another",)]
 
 
 HELPER = (
@@ -201,16 +177,9 @@ HELPER = (
 )
 
 
-@pytest.fixture
-def keys():
-    """A folder of memory for the keys of a helper's rounds."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield folder
-
-
 @pytest.mark.usefixtures("folder")
-def test_a_helper_opens_its_store_again(keys):
-    words = HELPER.replace("KEYS", keys).split()
+def test_helper_opens_its_store_again(memory):
+    words = HELPER.replace("KEYS", str(memory)).split()
     first, second = succeeded(*words).stdout, succeeded(*words).stdout
     assert first.splitlines()[0] == second.splitlines()[0]
     without = [word for word in words if word != "--new-identity"]
@@ -219,10 +188,10 @@ def test_a_helper_opens_its_store_again(keys):
 
 
 @pytest.mark.slow
-def test_processes_that_ended_or_were_killed_go_on(tmp_path, keys):
+def test_stopped_and_killed_processes_continue(tmp_path, memory):
     model = tmp_path / "model"
     succeeded("train", "frugal", "--data", "city", "--messages", "2", "--factors", "4", "--clip", "1", "--out", model)
-    helper = HelperProcess(tmp_path, keys).start()
+    helper = HelperProcess(tmp_path, memory).start()
     flags = ("--method", "frugal", "--data", "city", "--start-from", str(model), "--helper", helper.address)
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     with Served(store, *flags, "--clip", "1", "--sigma", "0", folder=tmp_path) as server:

@@ -1,9 +1,10 @@
-"""The store: what it guarantees about uploads, rounds and versions, on both databases."""
+"""The store's guarantees about uploads, rounds and versions, on both databases."""
 
+import base64
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,7 @@ from federank.federation.server import Content, Published
 from federank.federation.wire import encode
 from federank.methods.fpl.method import FPL, FPLUpdate
 from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.fpl.simulation import Federation
 from federank.service.server.bootstrap import establish, renew_admin_token
 from federank.service.server.config import read_config
 from federank.service.server.model_versions import EncodedRows, first_model
@@ -38,6 +40,7 @@ from federank.service.server.store.schema import SCHEMA, create_tables
 from federank.service.server.tickets import TICKET_BYTES, make_ticket, read_ticket
 
 KEY = b"k" * 32
+FIGURES = {"drift": 0.0, "seconds": 0.0}
 
 
 @pytest.fixture
@@ -65,28 +68,38 @@ def moved(model, rows=slice(None)):
     return model.followed_by(Content({**model.content.tables, "vectors": vectors}))
 
 
-def test_tables_are_created_once_by_the_first(store):
+def play_rounds(connection, count, following):
+    """Rounds of one upload each; `following(model, number)` is the next version."""
+    model = versions.newest_model(connection)
+    enrol(connection, "d", b"hash")
+    for number in range(count):
+        open_round(connection, number, model.version)
+        assert keep(connection, upload(number + 1, number=number, version=model.version)) == ["stored"]
+        close_round(connection, number, 1)
+        model = following(model, number)
+        versions.publish(connection, number, model, FIGURES, False)
+    return model
+
+
+def test_tables_are_created_once(store):
     created = []
 
     def open_store():
         with opened(store) as connection:
             created.append(create_tables(connection))
 
-    threads = [threading.Thread(target=open_store) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: open_store(), range(4)))
     assert sorted(created) == [False, False, False, True]
 
 
 @pytest.mark.usefixtures("synchronised")
-def test_a_commit_is_on_the_disk_before_it_is_acknowledged(sqlite_store):
+def test_commits_wait_for_the_disk(sqlite_store):
     with closing(Database(sqlite_store)) as database, database.connection() as connection:
         assert connection.one("PRAGMA synchronous") == (2,)
 
 
-def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
+def test_new_file_is_opened_by_many_at_once(tmp_path):
     def looked_into(path):
         with opened(f"sqlite:///{path}") as connection:
             create_tables(connection)
@@ -97,7 +110,7 @@ def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["federank server 0", "federank helper 1"])
-def test_a_store_of_another_format_is_refused_and_left_as_it_is(database, name):
+def test_store_of_another_format_is_refused_and_unchanged(database, name):
     with database.connection() as connection:
         enrol(connection, "d", b"hash")
         connection.run("UPDATE store_format SET name = ?", name)
@@ -108,12 +121,12 @@ def test_a_store_of_another_format_is_refused_and_left_as_it_is(database, name):
 
 def test_a_failed_creation_leaves_the_store_empty(store):
     with opened(store) as connection:
-        with pytest.raises(Exception, match=r"nonsense|syntax"):
+        with pytest.raises(Exception, match="nonsense"):
             create_tables(connection, [*SCHEMA, "nonsense"])
         assert create_tables(connection)
 
 
-def test_an_upload_is_stored_once_and_only_in_an_open_round(database):
+def test_upload_is_stored_once_in_an_open_round(database):
     with database.connection() as connection:
         enrol(connection, "d", b"hash")
         assert keep(connection, upload(1)) == ["late"], "no round has begun"
@@ -128,8 +141,9 @@ def test_a_transaction_that_fails_stores_nothing(database):
     with database.connection() as connection:
         enrol(connection, "d", b"hash")
         open_round(connection, 0, 0)
-        with pytest.raises(ZeroDivisionError):
-            _keep_and_fail(connection)
+        with suppress(ZeroDivisionError), connection.transaction():
+            assert keep_upload(connection, upload(1))[0] == "stored"
+            raise ZeroDivisionError
         assert count_reports(connection, 0) == 0
 
 
@@ -141,24 +155,23 @@ def test_a_round_is_folded_exactly_once(database):
         close_round(connection, 0, 1)
         model = versions.newest_model(connection)
         after = moved(model)
-        versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
+        versions.publish(connection, 0, after, FIGURES, True)
         with pytest.raises(versions.Overtaken):
-            versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
+            versions.publish(connection, 0, after, FIGURES, True)
         assert versions.newest_model(connection).version == 1
         assert connection.all("SELECT version FROM versions ORDER BY version") == [(0,), (1,)]
 
 
 @pytest.mark.slow
-def test_an_upload_on_its_way_in_is_waited_for_by_the_closing_of_its_round(postgresql_server):
+def test_closing_a_round_waits_for_uploads_being_stored(postgresql_server):
     """Only PostgreSQL lets two transactions write at once."""
     address = postgresql_server.database()
     establish_small(address)
-    one, two = Database(address), Database(address)
     reports = []
-    with one.connection() as connection:
+    with opened(address) as connection, opened(address) as other:
         enrol(connection, "d", b"hash")
         open_round(connection, 0, 0)
-        closing = threading.Thread(target=lambda: reports.append(_close(two)))
+        closing = threading.Thread(target=lambda: reports.append(close_round(other, 0, 1)))
         with connection.transaction():
             assert keep_upload(connection, upload(1))[0] == "stored"
             closing.start()
@@ -166,42 +179,24 @@ def test_an_upload_on_its_way_in_is_waited_for_by_the_closing_of_its_round(postg
             assert closing.is_alive(), "the round is held open by the upload"
         closing.join()
     assert reports == [1]
-    one.close()
-    two.close()
 
 
-def _keep_and_fail(connection):
-    with connection.transaction():
-        assert keep_upload(connection, upload(1))[0] == "stored"
-        raise ZeroDivisionError
-
-
-def _close(database):
-    with database.connection() as connection:
-        return close_round(connection, 0, 1)
-
-
-def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch):
+def test_versions_are_recomputed_from_changes(database, monkeypatch):
     monkeypatch.setattr(versions, "FULL_MODEL_EVERY", 4)
     rng = np.random.default_rng(1)
     with database.connection() as connection:
-        enrol(connection, "d", b"hash")
-        model = versions.newest_model(connection)
-        follower, seen = model, [model]
-        for number in range(11):
-            open_round(connection, number, model.version)
-            keep(connection, upload(number + 1, number=number, version=model.version))
-            close_round(connection, number, 1)
-            model = moved(model, rng.integers(ITEMS))
-            versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
-            if number % 3 == 0:
-                follower = versions.newest_model(connection, follower)
-                seen.append(follower)
-        afresh = versions.newest_model(connection)
-        follower = versions.newest_model(connection, follower)
-        behind = versions.newest_model(connection, seen[0])
+        first = versions.newest_model(connection)
+        followers = [first]
+
+        def following(model, number):
+            if number % 3 == 1:
+                followers.append(versions.newest_model(connection, followers[-1]))
+            return moved(model, rng.integers(ITEMS))
+
+        model = play_rounds(connection, 11, following)
+        others = [versions.newest_model(connection, known) for known in (None, first, followers[-1])]
         kept = [version for (version,) in connection.all("SELECT version FROM versions ORDER BY version")]
-    for other in (afresh, follower, behind):
+    for other in others:
         assert other.version == model.version == 11
         assert np.array_equal(other.vectors, model.vectors)
         assert np.array_equal(other.changed, model.changed)
@@ -209,7 +204,7 @@ def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch
 
 
 @given(st.lists(st.sets(st.integers(0, ITEMS - 1)), max_size=8), st.integers(-2, 10))
-def test_the_rows_since_a_version_are_those_that_differ(steps, since):
+def test_rows_since_a_version_are_those_that_differ(steps, since):
     model = first_model(Content({"vectors": np.zeros((ITEMS, 1), np.float32), "biases": np.zeros(ITEMS, np.float32)}))
     history = [model]
     for rows in steps:
@@ -219,15 +214,13 @@ def test_the_rows_since_a_version_are_those_that_differ(steps, since):
         history.append(model)
     rows = model.rows_since(since)
     if 0 <= since < len(history):
-        assert (
-            rows.tolist()
-            == np.flatnonzero(history[since].content.tables["biases"] != model.content.tables["biases"]).tolist()
-        )
+        before, now = (version.content.tables["biases"] for version in (history[since], model))
+        assert rows.tolist() == np.flatnonzero(before != now).tolist()
     else:
         assert rows.tolist() == list(range(ITEMS))
 
 
-def test_encoded_rows_are_made_once_and_kept_within_their_room():
+def test_encoded_rows_are_cached_within_a_bound():
     settings = FPL(n_items=ITEMS, factors=2)
     encoded = EncodedRows(partial(FPL_SERVER.encode, settings), most_bytes=2000)
     model = first_model(FPL_SERVER.first_content(settings, small_world(), None))
@@ -242,8 +235,6 @@ def test_encoded_rows_are_made_once_and_kept_within_their_room():
 
 @pytest.mark.slow
 def test_the_first_model_is_the_one_of_a_simulation():
-    from federank.methods.fpl.simulation import Federation
-
     for biases in ("normal", "zero"):
         settings = FPLSettings(factors=5, seed=9, initial_biases=biases)
         data = small_world()
@@ -265,19 +256,19 @@ def test_a_federation_is_established_once(database):
         assert read_config(connection).admin_hash != old
 
 
-def test_the_mean_of_the_data_is_taken_as_the_number_of_triples(sqlite_store):
+def test_triples_are_the_mean_of_the_data_by_default(sqlite_store):
     establish_small(sqlite_store, triples=None)
     with opened(sqlite_store) as connection:
         assert read_config(connection).settings.triples == 6
 
 
 @pytest.mark.slow
-def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite_store):
+def test_trained_model_is_matched_by_item_ids(sqlite_store):
     data = small_world()
     trained = fr.FPL(factors=2, epochs=1).fit(data.take(data.items != 3).compact())
     with opened(sqlite_store) as connection:
         create_tables(connection)
-        with pytest.raises(ModelError, match="something else"):
+        with pytest.raises(ModelError):
             establish(connection, FPL(), data, RoundSettings(), served=FPL_SERVER, trained=object())
         establish(connection, FPL(triples=1), data, RoundSettings(), served=FPL_SERVER, trained=trained)
         model = versions.newest_model(connection)
@@ -308,19 +299,14 @@ def test_no_password_is_shown(address, shown):
     assert without_password(address) == shown
 
 
-def test_a_store_of_no_known_kind_is_refused():
-    with pytest.raises(StoreError, match="sqlite:///FILE or postgresql"):
-        Database("mysql://host/name")
-
-
-def test_a_store_s_file_and_those_beside_it_are_their_owner_s_alone(sqlite_store, tmp_path):
+def test_files_of_a_store_are_private(sqlite_store, tmp_path):
     establish_small(sqlite_store)
     with opened(sqlite_store) as connection, connection.transaction():
         put_value(connection, "name", 1)
         assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("federation.sqlite*")} == {0o600}
 
 
-def test_a_file_of_something_else_is_left_as_it_is(tmp_path):
+def test_other_files_are_unchanged(tmp_path):
     path = tmp_path / "device.sqlite"
     with closing(sqlite3.connect(path)) as device:
         device.execute("CREATE TABLE ledger (item INTEGER)")
@@ -334,15 +320,15 @@ def test_a_file_of_something_else_is_left_as_it_is(tmp_path):
     assert len(path.read_bytes()) == len(before)
 
 
-def test_an_address_that_cannot_be_understood_is_refused_without_its_password():
+def test_wrong_address_is_refused_without_its_password():
     for address in ("postgresql://me:s3%zz@127.0.0.1/name", "postgresql://me:s3%zz@127.0.0.1/name?bogus=1"):
-        with pytest.raises(StoreError, match="cannot be understood") as refusal:
+        with pytest.raises(StoreError) as refusal:
             Database(address).connect()
         assert "s3" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("password", ["s3/cret", "1/s3cret", "s3@cret", "s3?cret", "s3#cret", "s3/c?r@et"])
-def test_no_part_of_a_password_is_reported_by_a_server_that_is_away(password):
+def test_server_that_is_away_is_reported_without_its_password(password):
     with pytest.raises((StoreAway, StoreError)) as refusal:
         Database(f"postgresql://me:{password}@127.0.0.1:1/name").connect()
     assert "s3" not in str(refusal.value)
@@ -350,30 +336,29 @@ def test_no_part_of_a_password_is_reported_by_a_server_that_is_away(password):
 
 
 @pytest.mark.slow
-def test_a_user_who_may_not_make_tables_is_reported(postgresql_server):
+def test_user_without_permissions_is_refused(postgresql_server):
     owner = Database(postgresql_server.database())
     with owner.connection() as connection:
         connection.run("DROP ROLE IF EXISTS stranger")
         connection.run("CREATE ROLE stranger LOGIN")
     stranger = Database(owner.address.replace("federank@", "stranger@"))
-    with pytest.raises(StoreError, match="may not do what is needed"), stranger.connection() as connection:
+    with pytest.raises(StoreError), stranger.connection() as connection:
         create_tables(connection)
     stranger.close()
     owner.close()
 
 
-def test_a_place_that_cannot_hold_a_store_is_reported_as_away(tmp_path):
+def test_unusable_stores_are_away(tmp_path):
     with pytest.raises(StoreAway), Database(f"sqlite:///{tmp_path}/no/such/folder.sqlite").connection():
         pass
     (tmp_path / "text").write_text("this is not a database, and longer than a header of one " * 30)
-    with pytest.raises(StoreAway, match="not a database"), Database(f"sqlite:///{tmp_path}/text").connection():
-        pass
-    with pytest.raises(StoreAway, match="cannot be used"), Database("postgresql://127.0.0.1:1/none").connection():
-        pass
+    for address in (f"sqlite:///{tmp_path}/text", "postgresql://127.0.0.1:1/none"):
+        with pytest.raises(StoreAway), Database(address).connection():
+            pass
 
 
 @given(st.text(max_size=60), st.integers(0, 2**63), st.integers(0, 2**63))
-def test_tickets_are_read_by_whom_they_were_given_to_and_by_no_other(device, number, version):
+def test_tickets_are_for_one_device(device, number, version):
     ticket = make_ticket(KEY, device, number, version)
     assert read_ticket(KEY, device, str(ticket)) == ticket
     assert read_ticket(KEY, device + "x", str(ticket)) is None
@@ -381,35 +366,21 @@ def test_tickets_are_read_by_whom_they_were_given_to_and_by_no_other(device, num
 
 
 @given(st.binary(max_size=2 * TICKET_BYTES) | st.text(max_size=60))
-def test_no_made_up_ticket_is_taken(text):
-    import base64
-
+def test_invented_tickets_are_refused(text):
     shown = base64.urlsafe_b64encode(text).decode() if isinstance(text, bytes) else text
     assert read_ticket(KEY, "d", shown) is None
 
 
-def play_rounds(connection, count):
-    """Rounds of one report each, folded one after the other."""
-    model = versions.newest_model(connection)
-    enrol(connection, "d", b"token")
-    for number in range(count):
-        open_round(connection, number, model.version)
-        assert keep(connection, upload(number + 1, number=number, version=model.version)) == ["stored"]
-        close_round(connection, number, 1)
-        model = moved(model)
-        versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
-
-
-def test_receipts_are_not_remembered_for_ever(database, monkeypatch):
+def test_receipts_expire(database, monkeypatch):
     monkeypatch.setattr(versions, "REMEMBERED_ROUNDS", 3)
     with database.connection() as connection:
-        play_rounds(connection, 5)
+        play_rounds(connection, 5, lambda model, _: moved(model))
         assert [int(number) for (number,) in connection.all("SELECT round FROM uploads ORDER BY round")] == [1, 2, 3, 4]
         assert keep(connection, upload(2, number=1, version=1), upload(1)) == ["again", "late"]
 
 
 @given(st.lists(st.floats(-(2.0**126), 2.0**126, width=32), min_size=4, max_size=4), st.floats(0.01, 100))
-def test_no_row_is_longer_than_allowed_and_short_ones_stay_as_they_are(row, most):
+def test_long_rows_alone_are_shortened(row, most):
     vectors, biases = np.array([row[:3]], dtype=np.float32), np.array(row[3:], dtype=np.float32)
     update = FPLUpdate(np.zeros(1, dtype=np.int32), vectors, biases)
     length = float(np.linalg.norm(np.append(vectors, biases).astype(np.float64)))
@@ -421,13 +392,13 @@ def test_no_row_is_longer_than_allowed_and_short_ones_stay_as_they_are(row, most
         assert cut is update
 
 
-def test_an_upload_may_be_as_long_as_its_rows_take_and_no_longer():
+def test_upload_size_follows_its_rows():
     form = FPL_SERVER.form(FPL(factors=20, triples=132), 3706, 1.0)
     assert form.most_rows == 264
     assert len(encode(some_update(1, rows=264, items=3706, factors=20))) <= form.most_bytes < 30_000
 
 
-def test_a_published_model_is_not_changed_by_the_next(database):
+def test_published_model_is_not_changed_by_the_next(database):
     with database.connection() as connection:
         model = versions.newest_model(connection)
     before = model.vectors.copy()

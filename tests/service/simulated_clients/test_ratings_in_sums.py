@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from tests.rated_worlds import simulated
 from tests.service.client.worlds import served
-from tests.service.helper.helpers import ThreadedHelper
 from tests.service.simulated_clients.test_ratings import (
     AS_PUBLISHED,
     ITEMS,
@@ -34,12 +33,6 @@ ROUNDS = 4
 CLIP = 32.0
 # Rounding moves a number by at most a unit of CLIP / 4096 a person; rounds of steps at most double that.
 TOLERANCE = 4 * CLIP / 4096
-
-
-@pytest.fixture
-def helper(tmp_path):
-    with ThreadedHelper(tmp_path) as running:
-        yield running
 
 
 def serving(folder, helper, method, *more):

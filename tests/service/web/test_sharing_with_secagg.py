@@ -1,13 +1,12 @@
 """Browsers that take part where no single server can read a message: a real leader, a real helper, and what is said."""
 
 import math
-import tempfile
 from contextlib import contextmanager
 
 import httpx
 import pytest
 from playwright.sync_api import expect
-from tests.service.helper.helpers import HelperProcess
+from tests.service.helper.helpers import helper_process
 from tests.service.web.browsing import PATIENCE, Visitor, serving
 
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
@@ -25,10 +24,8 @@ ROUNDS = {"target": COHORT, "minimum": COHORT, "over_selection": 3.0, "deadline"
 @pytest.fixture(scope="module")
 def helper(tmp_path_factory):
     """A helper process for all of this file's federations."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
-        started = HelperProcess(tmp_path_factory.mktemp("helper"), keys).start()
+    with helper_process(tmp_path_factory.mktemp("helper")) as started:
         yield started
-        started.stop()
 
 
 @contextmanager
@@ -232,21 +229,12 @@ def test_a_weaker_guarantee_is_refused_and_messages_count_across_federations(hel
         assert visitor.page.locator('#leaves [data-key="go"], #leaves [data-key="pause"]').count() == 0
 
 
-@contextmanager
-def helper_of_its_own(folder):
-    """A helper process that a test may stop."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
-        helper = HelperProcess(folder, keys).start()
-        yield helper
-        helper.stop()
-
-
 def test_an_absent_helper_is_explained_and_costs_nothing(browser, words, tmp_path):
     """A new client cannot join, one that has joined waits: both go on when the helper is back."""
     told = words["en"]["fault.helper-away"]
     for name in ("helper", "leader"):
         (tmp_path / name).mkdir()
-    with helper_of_its_own(tmp_path / "helper") as helper, leading(tmp_path / "leader", helper) as server:
+    with helper_process(tmp_path / "helper") as helper, leading(tmp_path / "leader", helper) as server:
         joined, new = (Visitor(browser, server.public).open().pick(4) for _ in range(2))
         joined.context.route(WORK, lambda route: route.fulfill(status=204))
         joined.take_part().wait_until(lambda kept: (kept["records"].get("identity") or {}).get("token"))

@@ -5,11 +5,9 @@ waiting     arrived, its round is open      counted     aggregated, with how man
 discarded   its round had too few           spent       all messages are sent
 """
 
-import tempfile
-
 import pytest
 from playwright.sync_api import expect
-from tests.service.helper.helpers import HelperProcess
+from tests.service.helper.helpers import helper_process
 from tests.service.web.browsing import PATIENCE, serving
 from tests.service.web.conftest import PAGE
 from tests.service.web.conversing import conversing
@@ -144,10 +142,8 @@ def test_a_discarded_message_that_the_server_has_read_stays_charged(visit, tmp_p
 @pytest.fixture(scope="module")
 def helper(tmp_path_factory):
     """A helper process for this file's federations."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
-        started = HelperProcess(tmp_path_factory.mktemp("helper"), keys).start()
+    with helper_process(tmp_path_factory.mktemp("helper")) as started:
         yield started
-        started.stop()
 
 
 @pytest.mark.slow

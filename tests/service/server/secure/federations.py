@@ -1,4 +1,4 @@
-"""Small federations of sums for tests: a helper in a thread, a leader in this process, devices that split messages."""
+"""Small federations under secure aggregation: a helper in a thread, a leader in this process, devices that split."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 from tests.secagg.proof.uploads import liars_upload
-from tests.service.federations import FRUGAL_SERVER, ITEMS, PATIENT, establish_in, serving
+from tests.service.federations import FRUGAL_SERVER, ITEMS, PATIENT, establish_in, opened, serving, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.squares_worlds import update_of
 
@@ -14,15 +14,20 @@ from federank.errors import BadMessage
 from federank.federation.secure import model_digest
 from federank.methods.frugal.method import Frugal
 from federank.methods.frugal.protocol import dense, flat, rows_of
+from federank.methods.frugal.server_steps import SummedMessages
+from federank.methods.frugal.server_update import first_shared
+from federank.methods.frugal.server_update import fold as aggregate
 from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast
+from federank.secagg import upload
 from federank.secagg.config import config_from
 from federank.secagg.proof.proof import wires_of
-from federank.secagg.ring import round_message
+from federank.secagg.ring import in_units, round_message
 from federank.secagg.round_config import check_offer, read_offer
 from federank.secagg.upload import bytes_of_message, encode_upload, rounding_chances
 from federank.service.client.secure import helper_key
 from federank.service.server.secure_config import SecaggSpec
+from federank.service.server.store.versions import model_to_fold
 
 FACTORS, LEAST = 4, 3
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
@@ -49,12 +54,32 @@ async def federation(tmp_path, store=None, rounds=None, sigma=0.0, **given):
             yield helper, running
 
 
+def simulated(rounds, devices):
+    """What the simulation's server step makes of the messages of these rounds."""
+    recipe = recipe_of()._replace(participants=np.arange(devices, dtype=np.int32))
+    shared = first_shared(recipe, settings_of().initial_scale)
+    for messages in rounds:
+        values = in_units(np.sum(messages, axis=0), 3.0).reshape(-1, FACTORS + 1)
+        aggregate(recipe, shared, SummedMessages(values[:ITEMS], values[ITEMS:], len(messages)))
+    return shared
+
+
+def kept_model(store):
+    with opened(store) as connection:
+        return model_to_fold(connection)
+
+
+def assert_simulated(store, rounds, devices):
+    """The newest model is the simulation's of these rounds' messages, to the last bit."""
+    assert np.array_equal(kept_model(store).vectors, simulated(rounds, devices).vectors)
+
+
 def recipe_of(**given):
     return frugal_recipe(settings_of(FrugalSettings, **given), np.ones(1, dtype=np.int64), ITEMS)
 
 
 def whole_message(broadcast, history, clip, random=os.urandom, **given):
-    """What a device with this history sends, as integers."""
+    """The message of a device with this history, as integers."""
     values = flat(dense(update_of(recipe_of(**given), broadcast, history)))
     return round_message(values, clip, rounding_chances(len(values), random))
 
@@ -77,7 +102,7 @@ async def prepared_upload(device, ticket, history, now=0):
 
 
 async def take_part(device, history):
-    """One whole interaction of a device with this history; the integers that it has split."""
+    """One complete interaction of a device with this history; the integers that it has split."""
     ticket = await device.ticket()
     message, body = await prepared_upload(device, ticket, history)
     answer = await device.send(ticket, body)
@@ -85,10 +110,49 @@ async def take_part(device, history):
     return message
 
 
+async def cohort(devices, histories=HISTORIES):
+    """One message of each device; the integers."""
+    return [await take_part(*one) for one in zip(devices, histories, strict=False)]
+
+
+async def outcome(device, ticket):
+    """What a device gets to know of its upload now."""
+    answer = await device.client.get(f"/api/v1/tasks/{ticket}/outcome", headers=device.headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def final(device, ticket):
+    """What became of an upload, once that is decided."""
+    while (now := await outcome(device, ticket))["outcome"] == "waiting":
+        await asyncio.sleep(0.02)
+    return now
+
+
+async def counted(store, count):
+    """Wait until both servers have accepted this many uploads."""
+    while stored(store, "SELECT COUNT(*) FROM uploads WHERE outcome = 'counted'") != [(count,)]:
+        await asyncio.sleep(0.02)
+
+
+async def config_and_offer(device):
+    config = config_from((await device.client.get("/api/v1/sums/config")).content)
+    return config, read_offer((await device.client.get("/api/v1/sums/offer")).content, config.helper_public())
+
+
+async def unchecked_upload(device, monkeypatch):
+    """An upload of a message a hundred times as long as one may be, where norms are not checked."""
+    _, offer = await config_and_offer(device)
+    message = np.zeros(offer.length, dtype=np.int32)
+    message[0] = 400_000
+    with monkeypatch.context() as patched:
+        patched.setattr(upload, "C_INT", 10**7)
+        return upload.encode_upload(upload.make_upload(offer, message, upload.new_secrets(os.urandom)))
+
+
 async def loud_upload(device, times=50):
     """An upload of a message this many times as long as one may be, with a proof about a short one."""
-    config = config_from((await device.client.get("/api/v1/sums/config")).content)
-    terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, config.helper_public())
+    config, terms = await config_and_offer(device)
     message = np.zeros(terms.length, dtype=np.int64)
     message[3] = times * config.bound
     return encode_upload(liars_upload(config.norm_check(), terms, message, about_zero))

@@ -2,18 +2,20 @@
 
 import asyncio
 import json
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
+from tests.commands import succeeded
 from tests.service.federations import ITEMS, Device, Served, stored
 from tests.service.helper.helpers import HelperProcess
-from tests.service.server.secure.federations import HISTORIES, federation, loud_upload, prepared_upload, take_part
-from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
+from tests.service.server.secure.federations import (
+    HISTORIES,
+    assert_simulated,
+    cohort,
+    federation,
+    loud_upload,
+    prepared_upload,
+)
 
 from federank.service.server import rounds as leading
 from federank.service.server import secure_rounds as preparing
@@ -46,9 +48,8 @@ STEPS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite_store, tmp_path, monkeypatch, step):
-    """Anyone who leads next has nothing but the store and the helper. Where norms are checked a malicious client is
-    among the devices:
-    it is left out once, and counted once."""
+    """The next leader has nothing but the store and the helper. Where norms are checked a malicious client is left out,
+    and counted once."""
     place, name, when = STEPS[step]
     real, crashed = getattr(place, name), []
 
@@ -61,40 +62,22 @@ async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite
         raise RuntimeError("gone")
 
     monkeypatch.setattr(place, name, crashing)
-    malicious_users = int(name != "prepare")  # the one step of those that are left without a check
-    async with federation(
-        tmp_path, sqlite_store, {"target": 3 + malicious_users}, projections=None if malicious_users else 0
-    ) as (
-        _,
-        running,
-    ):
-        people = await running.devices(3)
-        for _ in range(malicious_users):
-            malicious_user = await running.device()
-            assert (
-                await malicious_user.send(await malicious_user.ticket(), await loud_upload(malicious_user))
-            ).status_code == 201
-        messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
-        await running.version(1)
-        await running.open_round(1)
-        for _ in range(malicious_users):
-            assert (
-                await malicious_user.send(await malicious_user.ticket(), await loud_upload(malicious_user))
-            ).status_code == 201
-        again = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
-        await running.version(2)
+    malicious = int(name != "prepare")  # the one step without a check
+    rounds, projections = {"target": 3 + malicious}, None if malicious else 0
+    async with federation(tmp_path, sqlite_store, rounds, projections=projections) as (_, running):
+        devices, attackers = await running.devices(3), await running.devices(malicious)
+        messages = []
+        for number in range(2):
+            await running.open_round(number)
+            for attacker in attackers:
+                assert (await attacker.send(await attacker.ticket(), await loud_upload(attacker))).status_code == 201
+            messages.append(await cohort(devices))
+            await running.version(number + 1)
     assert crashed
-    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages, again], 3 + malicious_users).vectors)
+    assert_simulated(sqlite_store, messages, 3 + malicious)
     assert stored(sqlite_store, "SELECT state FROM rounds WHERE number < 2") == [("folded",)] * 2
-    left_out = [(number, "norm-too-large", 1) for number in range(2 * malicious_users)]
+    left_out = [(number, "norm-too-large", 1) for number in range(2 * malicious)]
     assert stored(sqlite_store, "SELECT round, reason, count FROM refusals ORDER BY round") == left_out
-
-
-@pytest.fixture
-def memory():
-    """A folder of memory for a helper's round keys."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder) / "keys"
 
 
 async def one_message(address, history):
@@ -120,7 +103,7 @@ async def one_message(address, history):
 
 
 @pytest.mark.slow
-async def test_both_killed_again_and_again_every_version_is_recomputed(tmp_path, memory):
+async def test_both_servers_are_killed_and_every_version_is_recomputed(tmp_path, memory):
     names = [f"item-{number:02d}" for number in range(ITEMS)]
     (tmp_path / "items.csv").write_text("user,item\n" + "".join(f"{who},{name}\n" for who in "ab" for name in names))
     helper = HelperProcess(tmp_path, memory).start()
@@ -131,26 +114,14 @@ async def test_both_killed_again_and_again_every_version_is_recomputed(tmp_path,
     try:
         served = Served(store, "--data", "items.csv", "--rehearsal", *flags, folder=tmp_path)
         for number in range(3):
-            people = [asyncio.create_task(one_message(served.address, HISTORIES[person % 6])) for person in range(6)]
+            devices = [asyncio.create_task(one_message(served.address, HISTORIES[n])) for n in range(6)]
             for pause in (0.2, 0.6, 0.4):
                 await asyncio.sleep(pause)
                 await asyncio.to_thread(killed_and_back, served if number % 2 else helper)
-            assert sum(await asyncio.gather(*people)) == 6
-            await version_of(served.address, number + 1)
-        command = [
-            sys.executable,
-            "-m",
-            "federank",
-            "audit",
-            "verify",
-            served.address,
-            "--helper",
-            helper.address,
-            "--json",
-        ]
-        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
+            assert sum(await asyncio.gather(*devices)) == 6
+            await has_version(served.address, number + 1)
+        verifying = ("audit", "verify", served.address, "--helper", helper.address, "--json")
+        found = json.loads((await asyncio.to_thread(succeeded, *verifying)).stdout)
         assert (found["versions"], found["messages"]) == (3, 18)
     finally:
         if served is not None:
@@ -163,7 +134,7 @@ def killed_and_back(process):
     process.start()
 
 
-async def version_of(address, version):
+async def has_version(address, version):
     async with httpx.AsyncClient(base_url=address, timeout=30) as client:
         while (await client.get("/api/v1/status")).json()["version"] < version:
             await asyncio.sleep(0.05)

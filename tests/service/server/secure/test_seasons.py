@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.service.federations import opened, stored
-from tests.service.server.secure.federations import HISTORIES, federation, take_part
+from tests.service.server.secure.federations import cohort, federation
 from tests.service.server.secure.test_verifying import Published
 
 from federank.errors import BadMessage, SettingError
@@ -23,20 +23,6 @@ ITEMS = [{"id": f"item-{number:02d}", "categories": ["Museum" if number % 2 else
 NEXT = [*ITEMS, {"id": "new-0", "categories": ["Museum"]}]
 
 
-async def cohort(running, people):
-    version = running.service.latest.model.version
-    for one in zip(people, HISTORIES, strict=False):
-        await take_part(*one)
-    await running.version(version + 1)
-
-
-async def begin(running, **spec):
-    status, told = await running.ask("POST", "seasons", json=spec)
-    assert status == 201, told
-    await running.until(lambda _: running.service.config.season.number == told["number"])
-    return told
-
-
 def configs(store):
     names = [f"season {number}: sums federation config" for number in (1, 2, 3)] + ["sums federation config"]
     rows = [stored(store, "SELECT value FROM metadata WHERE name = ?", name) for name in names]
@@ -46,7 +32,7 @@ def configs(store):
 async def test_a_season_is_signed_by_both_servers_and_names_the_one_before(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         await running.open_round()
-        told = await begin(running, items=NEXT, uploads=3, epsilon=2.0, until="2999-12-31")
+        told = await running.begin_season(items=NEXT, uploads=3, epsilon=2.0, until="2999-12-31")
         assert (told["uploads"], told["epsilon"], told["starts_from"]) == (3, 2.0, 0)
         before, now = configs(sqlite_store)
         check_follows(before, now)
@@ -58,39 +44,35 @@ async def test_a_season_is_signed_by_both_servers_and_names_the_one_before(sqlit
         check_signed(now, *signatures, [now.helper_public()])
         with pytest.raises(BadMessage):
             check_signed(replace(now, until=""), *signatures, [now.helper_public()])
-        first = (await running.client.get("/api/v1/sums/first?season=2")).content
-        assert len(first)
+        assert (await running.client.get("/api/v1/sums/first?season=2")).content
         assert (await running.client.get("/api/v1/sums/config?season=1")).content == before.to_bytes()
 
 
-async def test_a_round_offered_before_a_season_and_never_opened_is_used_up(sqlite_store, tmp_path):
+async def test_round_offered_before_a_season_is_discarded(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         await running.open_round()
         with opened(sqlite_store) as connection:
             offer = bytes(connection.one("SELECT offer FROM sums WHERE round = 0")[0])
             put_offer(connection, 1, offer, 1)
-        await begin(running)
+        await running.begin_season()
         await running.until(lambda view: view.round.number > 0 and view.round.state == "open")
         assert stored(sqlite_store, "SELECT state FROM rounds WHERE number = 1") == [("abandoned",)]
 
 
-async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_store, tmp_path):
+async def test_helper_ends_a_season_with_the_next_ones_first_round(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         await running.open_round()
         old = running.service.config.sums
         with opened(sqlite_store) as connection:
             other = propose(connection, SeasonSpec(until="2998-12-31")).agreement
-        await begin(running)
+        await running.begin_season()
         await running.open_round(1)
         line = old.line()
         try:
             with pytest.raises(HelperRefused) as refusal:
                 await asyncio.to_thread(line.abandon, old.name, 1)
             assert refusal.value.slug == "unknown"
-            with (
-                opened(sqlite_store) as connection,
-                pytest.raises(SettingError),
-            ):  # in the place of the one that has begun
+            with opened(sqlite_store) as connection, pytest.raises(SettingError):  # in place of the one that has begun
                 await asyncio.to_thread(_registered, connection, other)
             states = await asyncio.to_thread(line.rounds, old.name)
             assert "open" not in states.values(), "the open round of the old season was abandoned"
@@ -102,11 +84,11 @@ async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_sto
 async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is_undone(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both:
         helper, running = both
-        people = await running.devices(3)
-        await cohort(running, people)
-        await begin(running, items=NEXT, uploads=2)
+        await cohort(await running.devices(3))
+        await running.version(1)
+        await running.begin_season(items=NEXT, uploads=2)
         # Clients of these tests know the first catalogue alone, so the second season's versions are undone unseen.
-        told = await begin(running, start_from=1, uploads=3)
+        told = await running.begin_season(start_from=1, uploads=3)
         assert told["starts_from"] == 1
         async with Published(helper, running, versions=0) as published:
             found, lines = await published.verify()
@@ -126,11 +108,11 @@ async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is
 
 
 @pytest.mark.slow
-async def test_a_first_model_that_does_not_follow_is_refused(sqlite_store, tmp_path):
+async def test_first_model_that_does_not_follow_is_detected(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
-        people = await running.devices(3)
-        await cohort(running, people)
-        await begin(running, items=NEXT)
+        await cohort(await running.devices(3))
+        await running.version(1)
+        await running.begin_season(items=NEXT)
         async with Published(helper, running, versions=0) as published:
             assert (await published.verify())[0].findings == ()
             with opened(sqlite_store) as connection, connection.transaction():
@@ -142,15 +124,15 @@ async def test_a_first_model_that_does_not_follow_is_refused(sqlite_store, tmp_p
                 await published.verify()
 
 
-async def test_what_a_season_remembers_of_sums_without_noise_is_not_published(sqlite_store, tmp_path):
+async def test_state_of_sums_without_noise_is_not_published(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
         await running.open_round()
-        await begin(running)
+        await running.begin_season()
         assert (await running.client.get("/api/v1/sums/first?season=2")).status_code == 403
         assert (await running.client.get("/api/v1/sums/first?season=1")).status_code == 200, "drawn by the seed"
 
 
-async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
+async def test_season_needs_the_helper(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
         await running.open_round()
         helper.stop()
@@ -162,7 +144,7 @@ async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
         helper.start()
 
 
-def test_items_without_popularity_are_as_popular_as_the_least_popular_one():
+def test_items_without_popularity_are_as_popular_as_the_least_popular():
     method = PrivateFrugal(n_items=3, factors=2, messages=3, uploads="secure", noises=(400, 400, 400), min_support=1)
     state = without_ridge(PrivateState, method, earlier_columns=0, newest_columns=0, joined_columns=0)
     state = replace(state, counts=np.array([1.0, 0.0, 0.25]), folds=np.array([3]))
