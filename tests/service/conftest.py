@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.service.client.worlds import scripted_federation
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.postgres import PostgreSQL
 
@@ -79,6 +80,13 @@ def helper(tmp_path):
     """A helper on a port of this machine."""
     with ThreadedHelper(tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def federation():
+    """A scripted federation of FPL."""
+    with scripted_federation() as federation:
+        yield federation
 
 
 @pytest.fixture

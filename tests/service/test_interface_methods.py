@@ -1,13 +1,10 @@
 """The documentation's example method is registered, simulated, audited, and served to real clients over HTTP."""
 
-import threading
-
 import numpy as np
 import pytest
 from tests.federation.conftest import example
-from tests.service.client.test_sums import Home, Leader, everybody_once
-from tests.service.federations import PATIENT, WAITS, establish_in, newest, small_world
-from tests.service.helper.helpers import ThreadedHelper
+from tests.service.client.homes import all_take_part, leading, published, secure_home
+from tests.service.federations import PATIENT, establish_in, newest, small_world
 
 import federank as fr
 from federank import extensions
@@ -16,9 +13,10 @@ from federank.federation import wire
 from federank.federation.method import configuration
 from federank.methods.fpl.method import FPL
 from federank.methods.model_folder import load_model
-from federank.service.client.federation import fetch_info, fetch_model
+from federank.service.client.federation import fetch_info
 from federank.service.client.http import Client
 from federank.service.client.owner import recommend
+from federank.service.client.store import DeviceStore
 from federank.service.operator import recommender_of
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SecaggSpec
@@ -43,27 +41,15 @@ def established(store, method, sums=None, trained=None, clients=CLIENTS):
     return store
 
 
-def wait_for_version(address, version):
-    with Client(address) as client:
-        for _ in range(WAITS):
-            if fetch_info(client).version >= version:
-                return fetch_model(client, fetch_info(client))
-            threading.Event().wait(0.05)
-    raise AssertionError(f"version {version} was not published")
-
-
 @pytest.mark.slow
-def test_it_is_served_with_plain_uploads(gradients, tmp_path):
+def test_it_is_served_with_plain_uploads(gradients, tmp_path, sqlite_store):
     method = gradients(factors=4)
-    store = established(f"sqlite:///{tmp_path / 'server.sqlite'}", method)
-    leader = Leader(store)
-    try:
-        homes = [Home(leader.address, tmp_path, number) for number in range(CLIENTS)]
+    store = established(sqlite_store, method)
+    with leading(store) as leader:
+        homes = [secure_home(leader, tmp_path, number) for number in range(CLIENTS)]
         for version in (1, 2):
-            assert everybody_once(homes) == [1] * CLIENTS
-            model = wait_for_version(leader.address, version)
-    finally:
-        leader.stop()
+            assert all_take_part(homes) == [1] * CLIENTS
+            model = published(leader, version)
     first = method.resolve(fr.DataSummary(len(model.vectors))).initial_state()
     assert not np.allclose(model.vectors, first.vectors)
     np.testing.assert_array_equal(model.vectors, newest(store).vectors)
@@ -76,52 +62,45 @@ def test_it_is_served_with_plain_uploads(gradients, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gradients", "fpl"])
-def test_it_is_served_under_secure_aggregation_and_verified(gradients, name, tmp_path):
-    with ThreadedHelper(tmp_path) as helper:
-        spec = SecaggSpec(helper=helper.origin, sigma=0.05, least_cohort=CLIENTS)
-        settings = {"factors": 4, "clip": 20.0, "uploads_per_client": 2}
-        method = gradients(**settings) if name == "gradients" else FPL(triples=3, **settings)
-        leader = Leader(established(f"sqlite:///{tmp_path / 'leader.sqlite'}", method, spec))
-        try:
-            homes = [Home(leader.address, tmp_path, number) for number in range(CLIENTS)]
-            for version in (1, 2):
-                assert everybody_once(homes) == [1] * CLIENTS
-                wait_for_version(leader.address, version)
-            found = verify(Servers(leader.address, helper.origin))
-            assert (found.versions, found.recomputed, found.messages) == (2, 2, 2 * CLIENTS)
-            with Client(leader.address) as client:
-                info = fetch_info(client)
-            assert (info.is_summed, info.settings.uploads, info.settings.clip) == (True, "secure", 20.0)
-            assert [home.read(lambda store: store.ledger()).spent for home in homes] == [2] * CLIENTS
-        finally:
-            leader.stop()
+def test_it_is_served_under_secure_aggregation_and_verified(gradients, name, tmp_path, sqlite_store, helper):
+    spec = SecaggSpec(helper=helper.origin, sigma=0.05, least_cohort=CLIENTS)
+    settings = {"factors": 4, "clip": 20.0, "uploads_per_client": 2}
+    method = gradients(**settings) if name == "gradients" else FPL(triples=3, **settings)
+    with leading(established(sqlite_store, method, spec)) as leader:
+        homes = [secure_home(leader, tmp_path, number) for number in range(CLIENTS)]
+        for version in (1, 2):
+            assert all_take_part(homes) == [1] * CLIENTS
+            published(leader, version)
+        found = verify(Servers(leader.address, helper.origin))
+        assert (found.versions, found.recomputed, found.messages) == (2, 2, 2 * CLIENTS)
+        with Client(leader.address) as client:
+            info = fetch_info(client)
+    assert (info.is_summed, info.settings.uploads, info.settings.clip) == (True, "secure", 20.0)
+    assert [home.read(DeviceStore.ledger).spent for home in homes] == [2] * CLIENTS
 
 
-def test_secure_aggregation_needs_a_clip(gradients, tmp_path):
+def test_secure_aggregation_needs_a_clip(gradients, sqlite_store):
     spec = SecaggSpec(helper="http://127.0.0.1:1", sigma=0.0, least_cohort=CLIENTS)
     with pytest.raises(SettingError, match="clip"):
-        established(f"sqlite:///{tmp_path / 'leader.sqlite'}", gradients(), spec)
+        established(sqlite_store, gradients(), spec)
 
 
 @pytest.mark.slow
-def test_simulated_clients_learn_what_the_simulation_learns(gradients, tmp_path):
+def test_simulated_clients_learn_what_the_simulation_learns(gradients, sqlite_store):
     data, method = small_world(), gradients(factors=4)
     expected = method.fit(data, rounds=2)
     users = int((expected.trained > 0).sum())
-    leader = Leader(established(f"sqlite:///{tmp_path / 'server.sqlite'}", method, clients=users))
-    try:
+    with leading(established(sqlite_store, method, clients=users)) as leader:
         rehearse(Rehearsal(plan=Plan(address=leader.address), data=data, rounds=2, seed=1, specs={}), 1)
-        model = wait_for_version(leader.address, 2)
-    finally:
-        leader.stop()
+        model = published(leader, 2)
     np.testing.assert_allclose(model.vectors, expected.broadcast.vectors, atol=1e-5)
 
 
-def test_a_federation_starts_from_a_trained_model_and_is_exported_as_one(gradients, tmp_path):
+def test_a_federation_starts_from_a_trained_model_and_is_exported_as_one(gradients, tmp_path, sqlite_store):
     data = small_world()
     trained = gradients(factors=4).fit(data, rounds=2)
     trained.save(tmp_path / "model")
-    store = established(f"sqlite:///{tmp_path / 'server.sqlite'}", gradients(), trained=load_model(tmp_path / "model"))
+    store = established(sqlite_store, gradients(), trained=load_model(tmp_path / "model"))
     model = newest(store)
     np.testing.assert_array_equal(model.vectors, trained.broadcast.vectors)
     about = {"method": "gradients", "name": "small", "version": 0, "settings": configuration(trained.method)}

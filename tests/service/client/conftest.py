@@ -1,9 +1,9 @@
-"""What the tests of a device share."""
+"""What the tests of a client share."""
 
 import pytest
 
 
 @pytest.fixture
 def state(tmp_path):
-    """Where a device keeps itself."""
+    """Where a client keeps itself."""
     return tmp_path / "device.sqlite"

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from click.testing import CliRunner
-from tests.service.client.test_sums import HISTORIES, Home, Leader
+from tests.commands import refused, succeeded
+from tests.service.client.homes import leading, secure_home
+from tests.service.federations import wait_until
 from tests.service.helper.helpers import helper_process
-from tests.service.server.secure.federations import LEAST, establish_sums
+from tests.service.server.secure.federations import HISTORIES, LEAST, establish_sums
 
-from federank.cli import federank
 from federank.errors import HelperAway
 from federank.service.client import federation
 from federank.service.client import secure as sums
@@ -26,18 +26,15 @@ def two_processes(folder):
     store = f"sqlite:///{folder / 'leader.sqlite'}"
     with helper_process(folder) as helper:
         establish_sums(store, helper.address)
-        leader = Leader(store)
-        try:
+        with leading(store) as leader:
             yield leader, helper
-        finally:
-            leader.stop()
 
 
 def status(leader):
     return httpx.get(f"{leader.address}/api/v1/status").json()
 
 
-def test_a_new_client_is_told_and_nothing_is_left_behind(tmp_path, monkeypatch):
+def test_new_client_cannot_join_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(sums, "_ATTEMPTS", 1)
     (tmp_path / "me.csv").write_text("item\n" + "\n".join(HISTORIES[0]) + "\n")
     given = ["--profile", str(tmp_path / "me.csv"), "--state", str(tmp_path / "device.sqlite"), "--pi", "1"]
@@ -45,28 +42,27 @@ def test_a_new_client_is_told_and_nothing_is_left_behind(tmp_path, monkeypatch):
     with two_processes(tmp_path) as (leader, helper):
         helper.kill()
         given.append(leader.address)
-        done = CliRunner().invoke(federank, ["client", *given])
-        assert isinstance(done.exception, HelperAway)
-        assert helper.address not in str(done.exception)
+        error = refused("client", *given)
+        assert isinstance(error, HelperAway)
+        assert helper.address not in str(error)
         assert not (tmp_path / "device.sqlite").exists()
         assert status(leader)["devices"] == 0
         helper.start()
-        assert CliRunner().invoke(federank, ["client", *given]).exit_code == 0
-        while status(leader)["devices"] != 1:  # the figure follows within a moment
-            time.sleep(0.05)
+        succeeded("client", *given)
+        wait_until(lambda: status(leader)["devices"] == 1)
 
 
-def test_a_client_that_waits_says_why_and_goes_on(tmp_path, monkeypatch):
+def test_waiting_client_says_why_and_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(federation, "LONG_POLL", 1)
     with two_processes(tmp_path) as (leader, helper):
-        homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]
+        homes = [secure_home(leader, tmp_path, number) for number in range(LEAST)]
         helper.kill()
         stored = []
         threads = [threading.Thread(target=lambda home=home: stored.append(home.take_part(rounds=2))) for home in homes]
         for thread in threads:
             thread.start()
-        while not all(WAITS_FOR_HELPER in home.told for home in homes):
-            assert all(thread.is_alive() for thread in threads), [home.told for home in homes]
+        while not all(WAITS_FOR_HELPER in home.notes for home in homes):
+            assert all(thread.is_alive() for thread in threads), [home.notes for home in homes]
             time.sleep(0.1)
         assert status(leader)["version"] == 0
         helper.start()
@@ -74,6 +70,5 @@ def test_a_client_that_waits_says_why_and_goes_on(tmp_path, monkeypatch):
             thread.join()
         assert stored == [2] * LEAST, "what was sent while the helper was away is in a sum too"
         for home in homes:
-            assert home.told.count(WAITS_FOR_HELPER) == 1, "said once, not at every look"
-        while status(leader)["health"]["reasons"]:
-            time.sleep(0.1)
+            assert home.notes.count(WAITS_FOR_HELPER) == 1, "said once, not at every look"
+        wait_until(lambda: not status(leader)["health"]["reasons"])

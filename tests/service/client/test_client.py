@@ -7,17 +7,10 @@ import time
 from email.utils import formatdate
 
 import pytest
-from tests.service.client.worlds import scripted_federation
 
 from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
 from federank.service.client.federation import register
 from federank.service.client.http import LONGEST_BACKOFF, Client, checked_address
-
-
-@pytest.fixture
-def federation():
-    with scripted_federation() as federation:
-        yield federation
 
 
 @pytest.fixture

@@ -9,13 +9,7 @@ import time
 
 import pytest
 from tests.service.client.owner import complaint, told
-from tests.service.client.worlds import scripted_federation, served
-
-
-@pytest.fixture
-def federation():
-    with scripted_federation() as federation:
-        yield federation
+from tests.service.client.worlds import served
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 import json
 import os
-import random
-import sqlite3
 import subprocess
 import sys
 import time
@@ -11,7 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.client.worlds import FACTORS, ITEMS, packed, rows, scripted_federation
+from safetensors.numpy import save
+from tests.service.client.homes import HISTORY, Home
+from tests.service.client.worlds import FACTORS, ITEMS, packed, rows
 from tests.worlds import decode_update
 
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
@@ -22,91 +22,44 @@ from federank.federation.rng import words_wrap_around
 from federank.methods.fpl.method import NO_BITS, Draw, FPLModel, Profile, draw_pair
 from federank.privacy.policy import Policy, shared_profile
 from federank.service.client import client as device_module
-from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol, leave
 from federank.service.client.federation import read_catalogue, read_info
-from federank.service.client.http import Client
 from federank.service.client.owner import exported, recommend
 from federank.service.client.state import ChosenPolicy, suggested_policy
 from federank.service.client.store import DeviceStore
 
-HISTORY = [1, 4, 6, 9]
 ALL_OF_IT = Policy(sharing="all", pi=1.0, basis="history")
 
 
-@pytest.fixture
-def federation():
-    with scripted_federation() as federation:
-        yield federation
+def answer(content, status=200):
+    """An answer of the scripted federation."""
+    return status, {}, json.dumps(content).encode()
 
 
-class Home:
-    """A device at home: its file, its line, and what it told its owner."""
-
-    def __init__(self, federation, folder, policy=ALL_OF_IT, random_bits=None):
-        self.federation, self.path, self.told = federation, folder / "device.sqlite", []
-        profile = folder / "me.csv"
-        profile.write_text("item\n" + "".join(f"{100 + item}\n" for item in HISTORY))
-        client = self.client()
-        try:
-            random_bits = random_bits or random.Random(1).getrandbits  # the same in every run of these tests
-            enrol(client, self.path, profile, lambda *_: ChosenPolicy(policy, "owner"), random_bits=random_bits)
-        finally:
-            client.close()
-
-    def client(self, token="t1"):
-        return Client(self.federation.address, token=token, note=self.told.append, sleep=lambda _: None)
-
-    def take_part(self, rounds=1):
-        store, client = DeviceStore(self.path), self.client()
-        try:
-            return take_part(store, client, rounds, self.told.append)
-        finally:
-            client.close()
-            store.close()
-
-    def read(self, reader, *more):
-        store = DeviceStore(self.path)
-        try:
-            return reader(store, *more)
-        finally:
-            store.close()
-
-    def model(self):
-        return self.read(DeviceStore.model, self.read(DeviceStore.identity).info)
-
-    def everything(self):
-        """Every row of every table, to see whether anything has changed."""
-        sql = sqlite3.connect(self.path)
-        tables = [name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found = {name: sql.execute(f"SELECT * FROM {name}").fetchall() for name in sorted(tables)}
-        sql.close()
-        return found
+def home_of(federation, folder, policy=ALL_OF_IT, **more):
+    return Home(federation, folder, policy=policy, **more)
 
 
 @pytest.fixture
 def home(federation, tmp_path):
-    return Home(federation, tmp_path)
+    return home_of(federation, tmp_path)
 
 
-def test_enrolling_tells_the_server_nothing_about_the_user(home):
+def test_enrolling_sends_nothing_about_the_user(home):
     posts = [asked for asked in home.federation.asked if asked[0] == "POST"]
     assert posts == [("POST", "/api/v1/devices")]
     assert home.read(DeviceStore.profile).tolist() == HISTORY
     assert home.read(DeviceStore.identity).token == "t1"
 
 
-def test_two_clients_never_draw_alike(federation, tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
+def test_clients_have_seeds_of_their_own(federation, tmp_path):
     usual = enrol.__kwdefaults__["random_bits"]
-    one, two = (
-        Home(federation, tmp_path / name, random_bits=usual).read(DeviceStore.identity) for name in ("one", "two")
-    )
+    homes = [home_of(federation, tmp_path, name=name, random_bits=usual) for name in ("one", "two")]
+    one, two = (home.read(DeviceStore.identity) for home in homes)
     assert (one.seed, one.user) != (two.seed, two.user)
 
 
-def test_a_client_sends_what_the_protocol_computes_from_its_state(home):
+def test_client_sends_the_methods_update(home):
     identity, model = home.read(DeviceStore.identity), home.model()
     assert home.take_part(1) == 1
     expected = method_update(identity, ALL_OF_IT, HISTORY, model, 0)
@@ -117,12 +70,10 @@ def test_a_client_sends_what_the_protocol_computes_from_its_state(home):
 
 
 @pytest.mark.parametrize(("spec", "most", "pairs"), [(1, None, 1), (9, None, 5), (9, 7, 7), (None, 7, 5)])
-def test_a_client_trains_on_as_many_pairs_as_its_owner_allows_and_the_federation_allows(
-    federation, tmp_path, monkeypatch, spec, most, pairs
-):
+def test_pairs_are_bounded_by_owner_and_federation(federation, tmp_path, monkeypatch, spec, most, pairs):
     recipe = federation.recipe() | ({} if most is None else {"most_triples": most})
     monkeypatch.setattr(federation, "recipe", lambda: recipe)
-    home = Home(federation, tmp_path, policy=replace(ALL_OF_IT, triples=spec))
+    home = home_of(federation, tmp_path, policy=replace(ALL_OF_IT, triples=spec))
     assert home.take_part(1) == 1
     [(_, body)] = federation.uploads
     update = decode_update(body, FACTORS, ITEMS)
@@ -135,7 +86,7 @@ def test_a_client_trains_on_as_many_pairs_as_its_owner_allows_and_the_federation
     assert set(update.items.tolist()) == named
 
 
-def test_the_ledger_holds_what_an_observer_of_the_uploads_sees(home):
+def test_ledger_is_what_an_observer_sees(home):
     assert home.take_part(6) == 6
     liked, compared = {}, {}
     for _, body in home.federation.uploads:
@@ -150,7 +101,7 @@ def test_the_ledger_holds_what_an_observer_of_the_uploads_sees(home):
     assert liked
 
 
-def test_a_client_asks_only_for_the_rows_that_have_changed(home):
+def test_client_asks_for_changed_rows(home):
     home.federation.fault("GET", "/tasks", (200, {}, rows(range(ITEMS), 0, 0)), (200, {}, rows([3, 5], 1, 1, seed=9)))
     home.take_part(2)
     fetched = [path for method, path in home.federation.asked if path.startswith("/api/v1/tasks") and "have" in path]
@@ -171,8 +122,8 @@ def test_a_client_asks_only_for_the_rows_that_have_changed(home):
         Policy(sharing="all", pi=1.0, basis="history", budget=0),
     ],
 )
-def test_no_liked_item_leaves_a_client_whose_owner_allows_none(federation, tmp_path, policy):
-    home = Home(federation, tmp_path, policy)
+def test_no_liked_item_is_sent_against_the_policy(federation, tmp_path, policy):
+    home = home_of(federation, tmp_path, policy)
     assert home.take_part(3) == 3
     for _, body in federation.uploads:
         assert (decode_update(body, FACTORS, ITEMS).biases < 0).all()
@@ -181,9 +132,9 @@ def test_no_liked_item_leaves_a_client_whose_owner_allows_none(federation, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("taking_back", ["forbidden", "removed"])
-def test_what_was_sent_counts_for_a_lifetime_when_its_owner_takes_it_back(federation, tmp_path, taking_back):
+def test_budget_counts_for_a_lifetime(federation, tmp_path, taking_back):
     budgeted = Policy(sharing="all", pi=1.0, basis="history", budget=2)
-    home = Home(federation, tmp_path, budgeted)
+    home = home_of(federation, tmp_path, budgeted)
     home.take_part(8)
     sent = set(home.read(DeviceStore.ledger).really_liked().tolist())
     if taking_back == "forbidden":
@@ -199,8 +150,8 @@ def test_what_was_sent_counts_for_a_lifetime_when_its_owner_takes_it_back(federa
 
 
 @pytest.mark.parametrize("policy", [Policy(sharing="fixed-subset", pi=0.0, basis="shared"), ALL_OF_IT])
-def test_a_client_with_nothing_to_show_or_paused_does_not_even_ask_for_work(federation, tmp_path, policy):
-    home = Home(federation, tmp_path, policy)
+def test_client_without_shared_items_or_paused_asks_for_no_work(federation, tmp_path, policy):
+    home = home_of(federation, tmp_path, policy)
     if policy == ALL_OF_IT:
         home.read(DeviceStore.write_policy, Policy(sharing="all", pi=1.0, basis="history", paused=True))
     assert home.take_part(1) == 0
@@ -208,7 +159,7 @@ def test_a_client_with_nothing_to_show_or_paused_does_not_even_ask_for_work(fede
     assert home.read(recommend, 3)
 
 
-def test_the_server_cannot_change_a_policy(home):
+def test_server_cannot_change_a_policy(home):
     home.federation.suggested_policy = {"sharing": "all", "pi": 1.0, "basis": "history"}
     home.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history"))
     home.take_part(2)
@@ -217,22 +168,21 @@ def test_the_server_cannot_change_a_policy(home):
     assert home.read(DeviceStore.policy) == (Policy(sharing="fixed-subset", pi=0.0, basis="history"), "owner")
 
 
-def test_a_suggestion_is_taken_only_where_there_is_one_that_can_be_followed(home):
+def test_suggested_policy_must_be_valid(home):
     info = home.read(DeviceStore.identity).info
     with pytest.raises(SettingError, match="--pi"):
         suggested_policy(info)
     home.federation.suggested_policy = {"sharing": "fixed-subset", "pi": 0.3, "basis": "history", "item_epsilon": None}
     home.take_part(1)
-    assert suggested_policy(home.read(DeviceStore.identity).info) == ChosenPolicy(
-        Policy(sharing="fixed-subset", pi=0.3, basis="history"), "suggested"
-    )
+    suggested = ChosenPolicy(Policy(sharing="fixed-subset", pi=0.3, basis="history"), "suggested")
+    assert suggested_policy(home.read(DeviceStore.identity).info) == suggested
     for wrong in (
         {"sharing": "everything", "pi": 7, "send": "history"},
         {"sharing": "fixed-subset", "pi": 1, "budget": 10**400},
     ):
         home.federation.suggested_policy = wrong
         home.take_part(1)
-        with pytest.raises(SettingError, match="cannot be followed"):
+        with pytest.raises(SettingError, match="follow"):
             suggested_policy(home.read(DeviceStore.identity).info)
 
 
@@ -258,13 +208,13 @@ HOSTILE_MODELS = {
     "nothing": b"",
     "another version": rows(range(ITEMS), 0, 5),
     "another round": rows(range(ITEMS), 5, 0),
-    "no metadata": __import__("safetensors.numpy").numpy.save({"items": np.arange(3, dtype=np.int32)}),
+    "no metadata": save({"items": np.arange(3, dtype=np.int32)}),
     "a giant": bytes(10 << 20),
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE_MODELS)
-def test_a_model_that_breaks_the_protocol_is_not_used_and_nothing_is_sent(home, kind):
+def test_malformed_model_is_refused(home, kind):
     before = home.everything()
     home.federation.fault("GET", "/tasks", (200, {}, HOSTILE_MODELS[kind]))
     with pytest.raises(BadAnswer):
@@ -273,7 +223,7 @@ def test_a_model_that_breaks_the_protocol_is_not_used_and_nothing_is_sent(home, 
     assert home.everything() == before
 
 
-def test_a_model_never_goes_back_to_an_older_version(home):
+def test_older_model_is_refused(home):
     home.take_part(3)
     before = home.everything()
     home.federation.version = 1
@@ -284,32 +234,29 @@ def test_a_model_never_goes_back_to_an_older_version(home):
     assert home.everything() == before
 
 
-def test_a_round_that_a_lagging_worker_offers_is_passed_over(home):
+def test_round_of_a_lagging_worker_is_skipped(home):
     home.take_part(3)
     older = json.dumps(home.federation.ticket() | {"ticket": "older", "round": 1, "version": 1}).encode()
     home.federation.fault("GET", "/work", *[(200, {}, older)] * 3)
     assert home.take_part(1) == 1
-    assert sum("older model" in told for told in home.told) == 3
+    assert sum("older model" in told for told in home.notes) == 3
     assert all(ticket != "older" for ticket, _ in home.federation.uploads)
 
 
 def begin_anew(federation):
     """Another federation at the same address: it has no device, no version and no round of the old one."""
     federation.federation_id, federation.version, federation.uploads = "e" * 32, 0, []
-    federation.fault("POST", "/devices", (201, {}, json.dumps({"device": "d2", "token": "t2"}).encode()))
+    federation.fault("POST", "/devices", answer({"device": "d2", "token": "t2"}, 201))
 
 
-def test_a_client_enrols_in_a_federation_that_was_started_again_and_keeps_what_is_its_owners(home):
+def test_restarted_federation_is_joined_again(home):
     home.take_part(3)
     before = home.everything()
-    sql = sqlite3.connect(home.path)
-    sql.execute("INSERT INTO pending VALUES (1, 'on its way to the old one', 2, x'00')")
-    sql.commit()
-    sql.close()
+    home.sql("INSERT INTO pending VALUES (1, 'on its way to the old one', 2, x'00')")
     begin_anew(home.federation)
     asked = len(home.federation.asked)
     assert home.take_part(1) == 1
-    assert any("begun again" in line for line in home.told)
+    assert any("begun again" in note for note in home.notes)
     after = home.everything()
     assert home.read(DeviceStore.identity).token == "t2"
     assert home.model().version == 0
@@ -322,15 +269,15 @@ def test_a_client_enrols_in_a_federation_that_was_started_again_and_keeps_what_i
     assert home.read(DeviceStore.rounds) == 1
 
 
-def test_a_client_that_a_restored_store_does_not_know_enrols_again_and_keeps_all_that_it_has(home):
+def test_client_unknown_to_a_restored_store_enrols_again(home):
     home.take_part(3)
     federation, before = home.federation, home.everything()
-    no_users = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
+    no_users = answer({"error": "unknown-device", "message": "Nobody."}, 401)
     federation.fault("GET", "/work", no_users)
-    federation.fault("POST", "/devices", (201, {}, json.dumps({"device": "d3", "token": "t3"}).encode()))
+    federation.fault("POST", "/devices", answer({"device": "d3", "token": "t3"}, 201))
     asked = len(federation.asked)
     assert home.take_part(1) == 1
-    assert any("enrols again" in told for told in home.told)
+    assert any("enrols again" in note for note in home.notes)
     assert home.read(DeviceStore.identity).token == "t3"
     after = home.everything()
     assert (after["profile"], after["person"][0][1]) == (before["profile"], before["person"][0][1])
@@ -342,7 +289,7 @@ def test_a_client_that_a_restored_store_does_not_know_enrols_again_and_keeps_all
         home.take_part(1)
 
 
-def test_an_enrolment_again_that_fails_leaves_the_client_as_it_was(home):
+def test_failed_enrolment_changes_nothing(home):
     home.take_part(1)
     before = home.everything()
     begin_anew(home.federation)
@@ -353,34 +300,25 @@ def test_an_enrolment_again_that_fails_leaves_the_client_as_it_was(home):
 
 
 def work(**changes):
-    return json.dumps(
-        {"ticket": "t", "round": 0, "version": 0, "deadline_seconds": 9, "most_rows": 9} | changes
-    ).encode()
+    usual = {"ticket": "t", "round": 0, "version": 0, "deadline_seconds": 9, "most_rows": 9}
+    return json.dumps(usual | changes).encode()
 
 
-NO_WORK = [b"[]", b"{}", b"not json", b"[" * 100_000, work(ticket=5), work(ticket="t\r\nHost: x"), work(round=-1)]
-NO_WORK += [
-    work(deadline_seconds=10**400),
-    work().decode().encode("utf-16"),
-    work(deadline_seconds=-1),
-    work(deadline_seconds="x"),
-    work(version=True),
-    work(most_rows=None),
-]
+NO_WORK = [b"[]", b"{}", b"not json", b"[" * 100_000, work().decode().encode("utf-16")]
+NO_WORK += [work(ticket=5), work(ticket="t\r\nHost: x"), work(round=-1), work(version=True), work(most_rows=None)]
+NO_WORK += [work(deadline_seconds=wrong) for wrong in (10**400, -1, "x")]
 
 
 @pytest.mark.parametrize("ticket", NO_WORK)
-def test_work_that_is_none_is_refused(home, ticket):
+def test_malformed_work_is_refused(home, ticket):
     home.federation.fault("GET", "/work", (200, {}, ticket))
     with pytest.raises(BadAnswer):
         home.take_part(1)
     assert home.federation.uploads == []
 
 
-def test_another_catalogue_makes_another_federation(home):
-    home.federation.fault(
-        "GET", "/federation", (200, {}, json.dumps(home.federation.info() | {"catalogue": "x"}).encode())
-    )
+def test_another_catalogue_is_refused(home):
+    home.federation.fault("GET", "/federation", answer(home.federation.info() | {"catalogue": "x"}))
     with pytest.raises(BadAnswer, match="not the one"):
         home.take_part(1)
 
@@ -390,10 +328,10 @@ def test_another_catalogue_makes_another_federation(home):
     [{"factors": 0}, {"learning_rate": -1}, {"triples": 10**9}, {"order": "random"}, {}]
     + [{name: 10**400} for name in ("learning_rate", "user_regulariser", "initial_scale", "factors", "triples")],
 )
-def test_a_recipe_that_cannot_be_followed_is_refused(home, recipe):
+def test_wrong_settings_are_refused(home, recipe):
     info = home.federation.info()
     info["recipe"] = info["recipe"] | recipe if recipe else None
-    home.federation.fault("GET", "/federation", (200, {}, json.dumps(info).encode()))
+    home.federation.fault("GET", "/federation", answer(info))
     with pytest.raises(BadAnswer):
         home.take_part(1)
 
@@ -403,10 +341,10 @@ def test_a_recipe_that_cannot_be_followed_is_refused(home, recipe):
     [("learning_rate", 1e38), ("learning_rate", 1e300), ("learning_rate", 10**300), ("positive_regulariser", 10**300)],
     ids=["large", "huge", "huge and whole", "a huge regulariser"],
 )
-def test_a_recipe_that_runs_out_of_range_sends_nothing(home, name, rate):
+def test_diverging_settings_send_nothing(home, name, rate):
     info = home.federation.info()
     info["recipe"][name] = rate
-    home.federation.fault("GET", "/federation", (200, {}, json.dumps(info).encode()))
+    home.federation.fault("GET", "/federation", answer(info))
     before = home.read(DeviceStore.vector, FACTORS)
     with pytest.raises(BadAnswer, match="out of range"):
         home.take_part(1)
@@ -415,7 +353,7 @@ def test_a_recipe_that_runs_out_of_range_sends_nothing(home, name, rate):
 
 
 @pytest.mark.parametrize("fault", ["cut", (500, {}, b""), (503, {"Retry-After": "1"}, b"{}")])
-def test_an_upload_whose_answer_is_lost_is_sent_again_with_the_same_bytes(home, fault):
+def test_upload_whose_answer_is_lost_is_repeated(home, fault):
     # The server has stored the first one, and its answer got lost.
     take = home.federation.take
     lost = [fault, fault]
@@ -428,7 +366,7 @@ def test_an_upload_whose_answer_is_lost_is_sent_again_with_the_same_bytes(home, 
 
 
 @pytest.mark.slow
-def test_a_full_disk_keeps_a_round_from_being_sent(home):
+def test_full_disk_sends_nothing(home):
     # A process that may not write files beyond a size meets the same fault as one on a full disk.
     program = (
         "import resource, signal, sys\n"
@@ -448,28 +386,24 @@ def test_a_full_disk_keeps_a_round_from_being_sent(home):
     )
     before = home.everything()
     command = [sys.executable, "-c", program, str(home.path), home.federation.address]
-    told = subprocess.run(
-        command, check=True, capture_output=True, text=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    )
-    assert "BadState: " in told.stdout
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert "BadState: " in done.stdout
     assert home.federation.uploads == []
     assert home.everything() == before
 
 
 @pytest.mark.parametrize("column", ["vector", "content"])
 @pytest.mark.parametrize("content", [b"", bytes(7), np.full(FACTORS, np.nan, np.float32).tobytes()])
-def test_numbers_that_are_damaged_in_the_file_are_an_error(home, column, content):
-    sql = sqlite3.connect(home.path)
-    sql.execute(f"UPDATE {'person' if column == 'vector' else 'model'} SET {column} = ?", (content,))
-    sql.commit()
-    sql.close()
+def test_damaged_numbers_are_an_error(home, column, content):
+    home.sql(f"UPDATE {'person' if column == 'vector' else 'model'} SET {column} = ?", content)
     with pytest.raises(BadState, match="damaged"):
         home.take_part(1)
     assert home.federation.uploads == []
 
 
 @pytest.mark.slow
-def test_a_client_killed_while_it_sends_goes_on_with_the_same_bytes(home):
+def test_killed_client_repeats_its_upload(home):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -482,11 +416,8 @@ def test_a_client_killed_while_it_sends_goes_on_with_the_same_bytes(home):
     home.federation.fault("POST", "/tasks", (500, {}, b""))
     ended = subprocess.run([sys.executable, "-c", program, str(home.path), home.federation.address], check=False)
     assert ended.returncode == -9
-    pending, ledger, vector = (
-        home.read(DeviceStore.pending),
-        home.read(DeviceStore.ledger),
-        home.read(DeviceStore.vector, FACTORS),
-    )
+    pending, ledger = home.read(DeviceStore.pending), home.read(DeviceStore.ledger)
+    vector = home.read(DeviceStore.vector, FACTORS)
     assert pending is not None
     assert ledger.entries  # what may have left counts as left
     assert home.take_part(0) == 1
@@ -496,29 +427,26 @@ def test_a_client_killed_while_it_sends_goes_on_with_the_same_bytes(home):
     np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), vector)
 
 
-def test_an_update_that_waits_is_dropped_when_its_owner_changes_the_policy(home):
+@pytest.mark.parametrize(
+    ("writer", "change"),
+    [
+        (DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history")),
+        (DeviceStore.write_history, History(np.array(HISTORY[1:], dtype=np.int32))),
+    ],
+    ids=["policy", "history"],
+)
+def test_pending_upload_is_dropped_when_its_owner_takes_something_back(home, writer, change):
     home.federation.fault("POST", "/tasks", (401, {}, b"{}"))
     with pytest.raises(Refused):
         home.take_part(1)
-    assert home.read(DeviceStore.pending) is not None
-    home.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history"))
+    home.read(DeviceStore.write_history, History(np.array([*HISTORY, 11], dtype=np.int32)))
+    assert home.read(DeviceStore.pending) is not None, "nothing was taken back"
+    home.read(writer, change)
     ledger = home.read(DeviceStore.ledger)
     assert home.take_part(0) == 0
     assert home.federation.uploads == []
     assert home.read(DeviceStore.ledger) == ledger
     assert ledger.entries
-
-
-def test_an_update_that_waits_is_dropped_when_its_owner_takes_an_item_out_of_the_history(home):
-    home.federation.fault("POST", "/tasks", (401, {}, b"{}"))
-    with pytest.raises(Refused):
-        home.take_part(1)
-    home.read(DeviceStore.write_history, History(np.array([*HISTORY, 11], dtype=np.int32)))
-    assert home.read(DeviceStore.pending) is not None  # nothing was taken back
-    home.read(DeviceStore.write_history, History(np.array(HISTORY[1:], dtype=np.int32)))
-    assert home.take_part(0) == 0
-    assert home.federation.uploads == []
-    assert home.read(DeviceStore.ledger).entries
 
 
 def expected_update(home, policy, history, vector):
@@ -557,8 +485,8 @@ STICKY = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
     ],
     ids=["another basis", "decoys", "never-listed", "a smaller history", "a smaller history on its basis"],
 )
-def test_what_was_learnt_from_what_is_taken_back_is_in_no_further_update(federation, tmp_path, before, after, history):
-    home = Home(federation, tmp_path, before)
+def test_what_is_taken_back_is_forgotten(federation, tmp_path, before, after, history):
+    home = home_of(federation, tmp_path, before)
     home.take_part(6)
     if after != before:
         home.read(DeviceStore.write_policy, after)
@@ -567,8 +495,8 @@ def test_what_was_learnt_from_what_is_taken_back_is_in_no_further_update(federat
     assert_sends(home, expected_update(home, after, history, None))
 
 
-def test_what_was_learnt_is_kept_while_nothing_is_taken_back(federation, tmp_path):
-    home = Home(federation, tmp_path, STICKY)
+def test_what_is_not_taken_back_is_kept(federation, tmp_path):
+    home = home_of(federation, tmp_path, STICKY)
     home.take_part(3)
     home.read(DeviceStore.write_policy, replace(STICKY, paused=True))
     home.read(DeviceStore.write_policy, STICKY)
@@ -578,7 +506,7 @@ def test_what_was_learnt_is_kept_while_nothing_is_taken_back(federation, tmp_pat
 
 
 @pytest.mark.parametrize("change", [{"paused": True}, {"pi": 0.5}])
-def test_an_upload_that_is_tried_again_and_again_ends_when_its_owner_changes_the_policy(home, change):
+def test_retries_end_when_the_policy_changes(home, change):
     home.federation.fault("POST", "/tasks", *[(503, {}, b"{}")] * 3)
     pauses = []
 
@@ -587,26 +515,19 @@ def test_an_upload_that_is_tried_again_and_again_ends_when_its_owner_changes_the
         if len(pauses) == 2:  # the owner, from another terminal
             home.read(DeviceStore.write_policy, replace(ALL_OF_IT, **change))
 
-    store, client = DeviceStore(home.path), home.client()
-    client.sleep = pause
-    try:
-        assert take_part(store, client, 1, home.told.append) == 0
-    finally:
-        client.close()
-        store.close()
-    assert [path for method, path in home.federation.asked if method == "POST" and "/update" in path] == [
-        "/api/v1/tasks/ticket1/update"
-    ] * 2
+    assert home.take_part(1, sleep=pause) == 0
+    sent = [path for method, path in home.federation.asked if method == "POST" and "/update" in path]
+    assert sent == ["/api/v1/tasks/ticket1/update"] * 2
     assert home.federation.uploads == []
-    assert any("held back" in line for line in home.told)
+    assert any("held back" in note for note in home.notes)
     assert home.read(DeviceStore.ledger).entries  # it may have left before
 
 
-def test_there_is_never_a_second_update_for_a_ticket(home):
+def test_ticket_has_one_update(home):
     home.federation.fault("POST", "/tasks", (410, {}, b"{}"))
     assert home.take_part(1) == 0
     vector, ledger = home.read(DeviceStore.vector, FACTORS), home.read(DeviceStore.ledger)
-    again = (200, {}, json.dumps(home.federation.ticket()).encode())  # the very same one, as if nothing had happened
+    again = answer(home.federation.ticket())  # the very same one, as if nothing had happened
     nothing = (401, {}, b"{}")
     home.federation.fault("GET", "/work", again, again, nothing)
     with pytest.raises(Refused):
@@ -616,7 +537,7 @@ def test_there_is_never_a_second_update_for_a_ticket(home):
     np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), vector)
 
 
-def test_names_from_the_server_have_no_power_over_the_terminal(home):
+def test_names_have_no_control_characters(home):
     info = home.read(DeviceStore.identity).info
     told = home.federation.catalogue()
     told["items"][0] |= {"title": "\x1b[2Jgone", "categories": ["a\nb"]}
@@ -628,50 +549,51 @@ def test_names_from_the_server_have_no_power_over_the_terminal(home):
 @pytest.mark.parametrize(
     "change", [{"digest": "x"}, {"items": []}, {"items": [{"id": 1}] * ITEMS}, {"items": [5] * ITEMS}]
 )
-def test_a_catalogue_that_is_not_the_announced_one_is_refused(home, change):
+def test_wrong_catalogue_is_refused(home, change):
     info = home.read(DeviceStore.identity).info
     with pytest.raises(BadAnswer, match="catalogue"):
         read_catalogue(json.dumps(home.federation.catalogue() | change).encode(), info)
 
 
 @pytest.mark.parametrize(("status", "slug"), [(409, "repeated"), (410, "late"), (404, "foreign"), (422, "malformed")])
-def test_a_definite_refusal_ends_an_upload(home, status, slug):
+def test_refusal_ends_an_upload(home, status, slug):
     told = json.dumps({"error": slug, "message": "Whole sentence."}).encode()
     home.federation.fault("POST", "/tasks", (status, {}, told))
     assert home.take_part(1) == 0
     assert home.read(DeviceStore.pending) is None
     assert home.read(DeviceStore.ledger).entries
-    assert any("not counted" in line for line in home.told)
+    assert any("not counted" in note for note in home.notes)
 
 
-def test_an_upload_is_given_up_at_the_deadline(home):
+def test_upload_ends_at_the_deadline(home):
     home.federation.fault("POST", "/tasks", *[(503, {"Retry-After": "100"}, b"")] * 50)  # a ticket has 60 seconds
     assert home.take_part(1) == 0
     assert len([path for method, path in home.federation.asked if method == "POST" and "tasks" in path]) == 1
     assert home.read(DeviceStore.pending) is None
 
 
-def test_a_round_that_is_over_before_the_model_came_is_passed_over(home):
+def test_ended_round_is_skipped(home):
     before = home.everything()
-    gone = (410, {}, json.dumps({"error": "late", "message": "Over."}).encode())
+    gone = answer({"error": "late", "message": "Over."}, 410)
     home.federation.fault("GET", "/tasks", gone)
-    store, client = DeviceStore(home.path), home.client()
-    identity = device_module.settle(store, client, home.told.append)
-    ticket = device_module.wait_for_work(client)
-    assert device_module.prepare(store, client, identity, ticket, time.monotonic() + 9, home.told.append) is None
-    client.close()
-    store.close()
+
+    def prepared(store, client):
+        identity = device_module.settle(store, client, home.notes.append)
+        ticket = device_module.wait_for_work(client)
+        return device_module.prepare(store, client, identity, ticket, time.monotonic() + 9, home.notes.append)
+
+    assert home.act(prepared) is None
     assert home.everything() == before
 
 
-def test_a_server_that_is_away_at_enrolment_is_an_error_and_leaves_no_file(federation, tmp_path):
+def test_failed_first_enrolment_leaves_no_file(federation, tmp_path):
     federation.fault("POST", "/devices", *[(503, {}, b"")] * 9)
     with pytest.raises(NoAnswer):
-        Home(federation, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["me.csv"]
+        home_of(federation, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["device.csv"]
 
 
-def test_recommending_needs_no_network_and_leaves_out_what_the_owner_has(home):
+def test_recommendations_are_local(home):
     home.take_part(2)
     asked = len(home.federation.asked)
     listed = home.read(recommend, 100)
@@ -684,8 +606,8 @@ def test_recommending_needs_no_network_and_leaves_out_what_the_owner_has(home):
     assert scores[0] == pytest.approx(np.delete(expected, HISTORY).max(), abs=1e-5)
 
 
-def test_who_takes_part_with_a_shared_profile_is_recommended_to_from_the_home_vector(federation, tmp_path):
-    home = Home(federation, tmp_path, Policy(sharing="fixed-subset", pi=0.5, basis="shared"))
+def test_recommendations_use_the_home_vector(federation, tmp_path):
+    home = home_of(federation, tmp_path, Policy(sharing="fixed-subset", pi=0.5, basis="shared"))
     home.take_part(1)
     home.read(recommend, 3)
     kept = home.read(DeviceStore.home_vector, home.model().version)
@@ -693,18 +615,18 @@ def test_who_takes_part_with_a_shared_profile_is_recommended_to_from_the_home_ve
     assert not np.array_equal(kept, home.read(DeviceStore.vector, FACTORS))
 
 
-def test_leaving_ends_taking_part_and_keeps_the_ledger(home):
+def test_leaving_keeps_the_ledger(home):
     home.take_part(2)
     ledger = home.read(DeviceStore.ledger)
-    leave(home.path, home.told.append)
+    leave(home.path, home.notes.append)
     assert ("DELETE", "/api/v1/devices/me") in home.federation.asked
     assert home.read(DeviceStore.ledger) == ledger
     with pytest.raises(BadState, match="has left"):
         home.take_part(1)
-    leave(home.path, home.told.append)  # a second time is no mistake
+    leave(home.path, home.notes.append)  # a second time is no mistake
 
 
-def test_an_export_holds_everything_but_the_token(home):
+def test_export_has_no_token(home):
     home.take_part(1)
     told = home.read(exported)
     assert [entry["item"] for entry in told["history"]] == [str(100 + item) for item in HISTORY]

@@ -1,20 +1,15 @@
-"""What a device does about an upload whose round has not ended, was aggregated, or was discarded."""
+"""What a client does about an upload whose round has not ended, was aggregated, or was discarded."""
 
 import json
-import threading
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from tests.service.client.test_few_messages import HISTORY
-from tests.service.client.test_few_messages import Home as FewMessages
-from tests.service.client.test_sums import Home, everybody_once, outcomes_of, two_servers
+from tests.service.client.homes import HISTORY, Home, all_take_part, secure_home, two_servers
 from tests.service.client.worlds import ITEMS, scripted_federation
-from tests.service.federations import opened
+from tests.service.federations import opened, wait_until
 
-from federank.cli import federank
 from federank.errors import BadAnswer
 from federank.federation.client import History
 from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, sign_record
@@ -23,7 +18,6 @@ from federank.service.client import client as life
 from federank.service.client import outcomes
 from federank.service.client.client import take_part
 from federank.service.client.federation import Outcome
-from federank.service.client.http import Client
 from federank.service.client.outcomes import wait_after
 from federank.service.client.rules import FIRST_WAIT, LONGEST_WAIT
 from federank.service.client.state import Upload
@@ -46,29 +40,29 @@ class Clock:
 
 def play(home, rounds, clock):
     """Take part for some rounds; the times at which uploads left."""
-    left, client = [], Client(home.federation.address, token="t1", sleep=clock.sleep, clock=lambda: clock.now)
+    left = []
 
     def note(line):
-        home.told.append(line)
+        home.notes.append(line)
         if line.endswith("sent and stored."):
             left.append(clock.now)
 
-    with DeviceStore(home.path) as store, client:
-        take_part(store, client, rounds, note)
+    played = {"sleep": clock.sleep, "clock": lambda: clock.now}
+    home.act(lambda store, client: take_part(store, client, rounds, note), **played)
     return left
+
+
+class Ended(Exception):
+    """Stands for the owner, who stops the program."""
 
 
 @pytest.fixture(params=[None, 9], ids=["every round", "few messages"])
 def home(request, tmp_path):
     with scripted_federation(request.param) as federation:
-        yield FewMessages(federation, tmp_path)
+        yield Home(federation, tmp_path)
 
 
-def words(home):
-    return [sent.outcome for sent in home.read(DeviceStore.uploads)]
-
-
-def test_no_other_upload_leaves_while_a_round_is_open(home):
+def test_next_upload_waits_for_the_end_of_the_round(home):
     home.federation.outcomes = ["waiting"] * 5
     clock = Clock()
     play(home, 2, clock)
@@ -79,11 +73,10 @@ def test_no_other_upload_leaves_while_a_round_is_open(home):
     assert sum(clock.slept) >= 1 + 2 + 4 + 8
 
 
-def test_a_client_waits_longer_after_each_discarded_round(home):
+def test_waits_double_after_discarded_rounds(home):
     home.federation.outcomes = ["abandoned"] * 4
     left = play(home, 6, Clock())
-    waits = [later - earlier for earlier, later in pairwise(left)]
-    assert waits == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT, 8 * FIRST_WAIT, 0]
+    assert waits_of(left) == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT, 8 * FIRST_WAIT, 0]
 
 
 def test_a_wait_outlives_the_program(home):
@@ -96,7 +89,7 @@ def test_a_wait_outlives_the_program(home):
     assert left - ended == 2 * FIRST_WAIT
 
 
-def test_waits_have_a_longest_and_an_aggregated_round_ends_them():
+def test_waits_are_bounded_and_end_with_an_aggregated_round():
     def uploads(*outcomes):
         return [Upload("t", 0, None, outcome, 100.0) for outcome in outcomes]
 
@@ -107,14 +100,11 @@ def test_waits_have_a_longest_and_an_aggregated_round_ends_them():
     assert wait_after(uploads("abandoned"), 90.0).left == FIRST_WAIT, "a clock that went back makes no wait longer"
 
 
-# The federation's upload period.
-
-
 @pytest.fixture(params=[None, 9], ids=["every round", "few messages"])
 def daily(request, tmp_path):
     with scripted_federation(request.param) as federation:
         federation.upload_period = DAY
-        yield FewMessages(federation, tmp_path)
+        yield Home(federation, tmp_path)
 
 
 def waits_of(left):
@@ -138,179 +128,151 @@ def test_waits_after_discarded_rounds_grow_from_a_period_to_eight(daily):
     assert waits_of(play(daily, 7, Clock())) == [DAY, 2 * DAY, 4 * DAY, 8 * DAY, 8 * DAY, DAY]
 
 
-def test_an_item_added_between_two_uploads_is_in_the_next(tmp_path):
+def test_added_item_is_in_the_next_upload(tmp_path):
     with scripted_federation(9) as federation:
         federation.upload_period = DAY
-        home, clock = FewMessages(federation, tmp_path), Clock()
+        home, clock = Home(federation, tmp_path), Clock()
         play(home, 1, clock)
-        with DeviceStore(home.path) as store:
-            store.write_history(History(np.array([*HISTORY, ITEMS - 1], dtype=np.int32)))
-        assert ITEMS - 1 not in home.read(lambda store: store.ledger().entries)
+        home.read(DeviceStore.write_history, History(np.array([*HISTORY, ITEMS - 1], dtype=np.int32)))
+        assert ITEMS - 1 not in home.read(DeviceStore.ledger).entries
         play(home, 1, clock)
-        assert home.read(lambda store: store.ledger().entries[ITEMS - 1].times_liked) == 1
+        assert home.read(DeviceStore.ledger).entries[ITEMS - 1].times_liked == 1
 
 
-def test_a_client_paused_within_a_period_uploads_nothing_after_it(daily):
+def test_paused_client_uploads_nothing_after_a_period(daily):
     clock = Clock()
-
-    class Ended(Exception):
-        """Stands for the owner, who stops the program."""
 
     def sleep(seconds):
         clock.sleep(seconds)
         if clock.now > 1_000_000 + DAY / 2:
-            with DeviceStore(daily.path) as store:
-                if not store.policy().policy.paused:
-                    store.write_policy(replace(store.policy().policy, paused=True))
+            policy = daily.read(DeviceStore.policy).policy
+            if not policy.paused:
+                daily.read(DeviceStore.write_policy, replace(policy, paused=True))
         if clock.now > 1_000_000 + DAY / 2 + 60:
             raise Ended
 
-    client = Client(daily.federation.address, token="t1", sleep=sleep, clock=lambda: clock.now)
-    with DeviceStore(daily.path) as store, client, pytest.raises(Ended):
-        take_part(store, client, None, daily.told.append)
+    with pytest.raises(Ended):
+        daily.take_part(None, sleep=sleep, clock=lambda: clock.now)
     clock.sleep(DAY)
     play(daily, 1, clock)
     assert len(daily.federation.uploads) == 1
 
 
 @pytest.mark.parametrize("period", [-1, "1d", True])
-def test_a_period_that_is_no_duration_is_refused(daily, period):
+def test_wrong_periods_are_refused(daily, period):
     daily.federation.upload_period = period
     with pytest.raises(BadAnswer):
         play(daily, 1, Clock())
 
 
-def test_a_discarded_upload_that_the_server_has_read_stays_charged(tmp_path):
+def test_discarded_plain_upload_stays_charged(tmp_path):
     with scripted_federation(3) as federation:
-        home = FewMessages(federation, tmp_path)
+        home = Home(federation, tmp_path)
         federation.outcomes = ["abandoned"] * 3
         assert len(play(home, 9, Clock())) == 3
         status = json.loads(home.run("status", "--json"))
         assert (status["messages_sent"], status["messages_left"]) == (3, 0)
         assert status["outcomes"] == ["abandoned"] * 3
-        assert sum("stays charged" in line for line in home.told) == 3
+        assert sum("stays charged" in line for line in home.notes) == 3
 
 
-def test_a_program_that_ends_early_leaves_the_outcome_open_and_the_next_one_asks(home):
+def test_open_outcome_is_asked_for_by_the_next_program(home):
     home.federation.outcomes = ["waiting"]
     play(home, 1, Clock())
-    assert words(home) == [None]
+    assert home.outcomes() == [None]
     assert [sent["outcome"] for sent in json.loads(home.run("export"))["uploads"]] == ["waiting"]
     play(home, 0, Clock())
-    assert words(home) == ["counted"]
+    assert home.outcomes() == ["counted"]
 
 
-def test_the_last_upload_of_all_is_asked_about_until_its_round_has_ended(tmp_path):
+def test_last_upload_is_asked_about_until_its_round_ends(tmp_path):
     with scripted_federation(1) as federation:
-        home, clock = FewMessages(federation, tmp_path), Clock()
+        home, clock = Home(federation, tmp_path), Clock()
         federation.outcomes = ["waiting"] * 4
-
-        class Ended(Exception):
-            """Stands for the owner, who stops the program."""
 
         def sleep(seconds):
             clock.sleep(seconds)
-            if words(home) == ["counted"]:
+            if home.outcomes() == ["counted"]:
                 raise Ended
 
-        client = Client(federation.address, token="t1", sleep=sleep, clock=lambda: clock.now)
-        with DeviceStore(home.path) as store, client, pytest.raises(Ended):
-            take_part(store, client, None, home.told.append)
+        with pytest.raises(Ended):
+            home.take_part(None, sleep=sleep, clock=lambda: clock.now)
         assert clock.now - 1_000_000 >= 100, "it is not asked all the time"
 
 
 # Under secure aggregation, with a real leader and a real helper.
 
 
-def discarded(leader, *homes):
-    """Have these devices take part in a round that ends with too few of them."""
-    for home in homes:
-        assert home.take_part() == 1
-    [(number,)] = end_round(leader)
+def discarded(leader, home):
+    """Have a client take part in a round that ends with too few; the round's number."""
+    assert home.take_part() == 1
+    with opened(leader.store) as connection, connection.transaction():
+        [number] = connection.one("SELECT MAX(number) FROM rounds WHERE state = 'open'")
+        put_value(connection, "close", number)
     return number
 
 
-def end_round(leader):
-    with opened(leader.store) as connection, connection.transaction():
-        newest = connection.all("SELECT MAX(number) FROM rounds WHERE state = 'open'")
-        put_value(connection, "close", newest[0][0])
-    return newest
-
-
-def ask(home, patience=600):
+def ask(home):
     """Ask about the last upload until its round has ended."""
-    for _ in range(patience):
-        home.take_part(0)
-        if outcomes_of(home)[-1] is not None:
-            return outcomes_of(home)[-1]
-        threading.Event().wait(0.02)
-    raise AssertionError("the round has not ended")
+    return wait_until(lambda: home.take_part(0) == 0 and home.outcomes()[-1])
 
 
 def status_of(home):
-    shown = CliRunner().invoke(federank, ["client", "status", "--json", "--state", str(home.path)])
-    return json.loads(shown.output)
+    return json.loads(home.run("status", "--json"))
 
 
 @pytest.mark.slow
-def test_a_discarded_upload_that_is_in_no_sum_is_not_charged(tmp_path):
+def test_discarded_upload_in_no_sum_is_not_charged(tmp_path):
     with two_servers(tmp_path, sigma=1.0) as (leader, _):
-        home = Home(leader.address, tmp_path)
+        home = secure_home(leader, tmp_path)
         discarded(leader, home)
         assert ask(home) == "released"
         status = status_of(home)
         assert (status["messages_sent"], status["messages_left"], status["epsilon"]) == (0, 5, 0)
-        ledger = home.read(lambda store: store.ledger())
-        assert len(ledger.entries) == 3, "what has left stays in the ledger"
+        assert len(home.read(DeviceStore.ledger).entries) == 3, "what has left stays in the ledger"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change", ["none", "forged", "another round", "another offer", "summed", "another federation config"]
 )
-def test_without_the_helpers_word_a_discarded_upload_stays_charged(tmp_path, monkeypatch, change):
+def test_discarded_upload_without_the_helpers_record_stays_charged(tmp_path, monkeypatch, change):
     with two_servers(tmp_path) as (leader, helper):
-        home = Home(leader.address, tmp_path)
+        home = secure_home(leader, tmp_path)
         number = discarded(leader, home)
-        pinned = home.read(lambda store: store.identity().sums)
-        [sent] = home.read(lambda store: store.uploads())
-        told = {
-            "config": pinned.config.digest().hex(),
-            "offer": sent.offer,
-            "round": number,
-            "state": ABANDONED,
-            "messages": 0,
-            "set": "",
-            "sum": "",
-        }
-        told |= {
+        pinned = home.read(DeviceStore.identity).sums
+        [sent] = home.read(DeviceStore.uploads)
+        config, nothing = pinned.config.digest().hex(), {"messages": 0, "set": "", "sum": ""}
+        record = RoundRecord(config=config, offer=sent.offer, round=number, state=ABANDONED, **nothing)
+        changed = {
             "another round": {"round": number + 1},
             "another offer": {"offer": "0" * 64},
             "summed": {"state": FOLDED},
             "another federation config": {"config": "0" * 64},
-        }.get(change, {})
+        }
+        record = replace(record, **changed.get(change, {}))
         key = new_private_key() if change == "forged" else helper.service.helper.identity.private
-        given = "" if change == "none" else sign_record(key, RoundRecord(**told)).decode()
+        given = "" if change == "none" else sign_record(key, record).decode()
         monkeypatch.setattr(outcomes, "fetch_outcome", lambda *_: Outcome("abandoned", "", given))
         home.take_part(0)
-        assert outcomes_of(home) == ["abandoned"]
-        assert home.read(lambda store: store.ledger()).spent == 1
+        assert home.outcomes() == ["abandoned"]
+        assert home.read(DeviceStore.ledger).spent == 1
 
 
 @pytest.fixture
 def late(tmp_path, monkeypatch):
-    """Has a client upload when its round has been aggregated without it; what it hears of that may be changed."""
+    """Has a client upload when its round was aggregated without it; the answer to it may be changed."""
     with two_servers(tmp_path, rounds={"over_selection": 1.4}) as (leader, _):
-        home, *others = (Home(leader.address, tmp_path, number) for number in range(4))
+        home, *others = (secure_home(leader, tmp_path, number) for number in range(4))
         send, fetch = life.send_update, outcomes.fetch_outcome
 
         def upload(changed=lambda told, _: told):
             def after_the_others(client, *given):
                 monkeypatch.setattr(life, "send_update", send)
-                assert everybody_once(others) == [1, 1, 1]
+                assert all_take_part(others) == [1, 1, 1]
                 for other in others:
                     ask(other)
-                [sent] = home.read(lambda store: store.uploads())
+                [sent] = home.read(DeviceStore.uploads)
                 monkeypatch.setattr(outcomes, "fetch_outcome", lambda *asked: changed(fetch(*asked), sent))
                 return send(client, *given)
 
@@ -322,17 +284,17 @@ def late(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_late_upload_that_is_in_no_sum_is_not_charged(late):
+def test_late_upload_in_no_sum_is_not_charged(late):
     home = late()
     assert ask(home) == "late"
     status = status_of(home)
     assert (status["messages_sent"], status["messages_left"], status["outcomes"]) == (0, 5, ["late"])
-    assert wait_after(home.read(lambda store: store.uploads()), 1e12).rounds == 0, "no round was discarded"
+    assert wait_after(home.read(DeviceStore.uploads), 1e12).rounds == 0, "no round was discarded"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["member", "other members", "no members", "forged", "another offer"])
-def test_a_late_upload_without_proof_stays_charged(late, change):
+def test_late_upload_without_proof_stays_charged(late, change):
     def changed(told, sent):
         edits = {
             "member": {"members": told.members + sent.identifier},
@@ -345,4 +307,4 @@ def test_a_late_upload_without_proof_stays_charged(late, change):
 
     home = late(changed)
     assert ask(home) == "unknown"
-    assert home.read(lambda store: store.ledger()).spent == 1
+    assert home.read(DeviceStore.ledger).spent == 1

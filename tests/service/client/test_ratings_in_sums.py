@@ -1,4 +1,4 @@
-"""A person's device where stars are learnt and no single server reads a message: what leaves, and what is refused."""
+"""Clients of ratings under secure aggregation: what leaves, and what is refused."""
 
 import json
 import threading
@@ -6,10 +6,9 @@ import threading
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
+from tests.service.client.homes import leading
 from tests.service.client.owner import complaint, told
-from tests.service.client.test_sums import Leader
 from tests.service.federations import PATIENT, establish_in, stored
-from tests.service.helper.helpers import ThreadedHelper
 
 from federank.federation.method import Client as Simulated
 from federank.federation.secure import secure_vector
@@ -35,17 +34,13 @@ PEOPLE = {
 
 
 @pytest.fixture
-def servers(tmp_path):
+def servers(tmp_path, helper):
     address = f"sqlite:///{tmp_path / 'leader.sqlite'}"
-    with ThreadedHelper(tmp_path) as helper:
-        rounds = {"target": 3, "minimum": 3, "over_selection": 1.0} | PATIENT
-        sums = SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=3)
-        establish_in(address, PMF(**SETTINGS), SERVER_METHODS["pmf"], rounds, two_opinions(40, ITEMS), sums=sums)
-        leader = Leader(address)
-        try:
-            yield leader, helper
-        finally:
-            leader.stop()
+    rounds = {"target": 3, "minimum": 3, "over_selection": 1.0} | PATIENT
+    sums = SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=3)
+    establish_in(address, PMF(**SETTINGS), SERVER_METHODS["pmf"], rounds, two_opinions(40, ITEMS), sums=sums)
+    with leading(address) as leader:
+        yield leader, helper
 
 
 def history(folder, name, stars):
@@ -66,7 +61,7 @@ def expected(store, stars, model):
     return secure_vector(method, 0, update)
 
 
-def test_users_who_rated_one_thing_everything_and_some_are_added_up(servers, tmp_path, monkeypatch):
+def test_sums_of_users_with_one_some_and_all_ratings(servers, tmp_path, monkeypatch):
     leader, helper = servers
     totals = []  # what the leader aggregates: without noise it keeps no sum
     monkeypatch.setattr(secure_rounds, "centred", lambda ring: totals.append(centred(ring)) or totals[-1])
@@ -102,25 +97,12 @@ def test_users_who_rated_one_thing_everything_and_some_are_added_up(servers, tmp
 
 
 @pytest.mark.parametrize(
-    ("text", "choices", "sentence"),
-    [
-        ("item\n3\n4\n", (), "of ratings, not of likes"),
-        ("item,rating\n3,6\n", (), "ratings go from 1 to 5"),
-        ("item,rating\n3,2.5\n", (), "no half stars"),
-        ("item,rating\n3,good\n", (), "which is no number"),
-        ("item,rating\n3,4\n", ("--filling", "hybrid", "--rho", "2"), "virtual ratings hide nothing"),
-        (
-            "item,rating\n3,4\n",
-            ("--sharing", "randomized-response", "--item-epsilon", "1", "--pi", "0.5"),
-            "decided once for a lifetime",
-        ),
-    ],
+    "choices",
+    [("--filling", "hybrid", "--rho", "2"), ("--sharing", "randomized-response", "--item-epsilon", "1", "--pi", "0.5")],
 )
-def test_what_cannot_be_is_refused_before_there_is_a_client(servers, tmp_path, text, choices, sentence):
+def test_policies_of_plain_ratings_are_refused(servers, tmp_path, choices):
     leader, _ = servers
-    profile, state = tmp_path / "bad.csv", tmp_path / "bad.sqlite"
-    profile.write_text(text)
-    place = ("--server", leader.address, "--profile", profile, "--state", state, "--rounds", 0)
-    assert sentence in complaint(*place, *choices)
+    profile, state = history(tmp_path, "one", {3: 4}), tmp_path / "one.sqlite"
+    complaint("--server", leader.address, "--profile", profile, "--state", state, "--rounds", 0, *choices)
     assert not state.exists()
     assert stored(leader.store, "SELECT COUNT(*) FROM devices") == [(0,)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.client.worlds import FACTORS, ITEMS, rows, scripted_federation, served
+from tests.service.client.worlds import FACTORS, ITEMS, rows, served
 from tests.worlds import decode_update
 
 import federank as fr
@@ -29,12 +29,6 @@ from federank.service.simulated_clients.rehearsal import Fleet
 
 # Engines and server add the same numbers in another order; factors are of size one.
 TOLERANCE = 2e-5
-
-
-@pytest.fixture
-def federation():
-    with scripted_federation() as federation:
-        yield federation
 
 
 def people(users=5):

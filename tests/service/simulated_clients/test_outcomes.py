@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.commands import refused, run
-from tests.service.client.test_sums import two_servers
+from tests.service.client.homes import two_servers
 from tests.service.client.worlds import scripted_federation
 from tests.service.federations import Served, small_world, stored
 from tests.service.simulated_clients.test_frugal import MESSAGES, devices_of

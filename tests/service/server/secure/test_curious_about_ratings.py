@@ -10,7 +10,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.client.test_sums import Leader
+from tests.service.client.homes import leading
 from tests.service.federations import PATIENT, establish_in, stored
 from tests.service.helper.helpers import ThreadedHelper
 
@@ -79,11 +79,8 @@ def played(tmp_path, helper=None, **settings):
     rounds = {"target": PEOPLE, "minimum": PEOPLE, "over_selection": 1.0} | PATIENT
     sums = None if helper is None else SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=PEOPLE)
     establish_in(store, PMF(**SETTINGS, **settings), SERVER_METHODS["pmf"], rounds, people(), sums=sums)
-    leader = Leader(store)
-    try:
+    with leading(store) as leader:
         rehearse(Rehearsal(plan=Plan(address=leader.address), data=people(), rounds=ROUNDS, seed=3, specs={}))
-    finally:
-        leader.stop()
     return store
 
 
