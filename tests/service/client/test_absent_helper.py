@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import httpx
 import pytest
 from tests.commands import refused, succeeded
-from tests.service.client.homes import leading, secure_home
+from tests.service.client.homes import HISTORIES, leading, secure_home
 from tests.service.federations import wait_until
 from tests.service.helper.helpers import helper_process
-from tests.service.server.secure.federations import HISTORIES, LEAST, establish_sums
+from tests.service.server.secure.federations import LEAST, establish_sums
 
 from federank.errors import HelperAway
 from federank.service.client import federation

@@ -27,38 +27,32 @@ def complaint(status, slug="busy", **headers):
     return status, headers, json.dumps({"error": slug, "message": "A whole sentence."}).encode()
 
 
-def test_a_storm_of_server_errors_is_waited_out_with_pauses_that_double(federation, patient):
+def test_pauses_double_up_to_the_longest(federation, patient):
     federation.fault("GET", "/federation", *[complaint(status) for status in (500, 502, 503, 504)], "cut")
+    federation.fault("GET", "/federation", *[complaint(500)] * 7)
     assert patient.request("GET", "/federation").status == 200
-    assert patient.pauses == [0.5, 1.0, 2.0, 4.0, 8.0]
-
-
-def test_no_pause_grows_beyond_the_longest(federation, patient):
-    federation.fault("GET", "/federation", *[complaint(500)] * 12)
-    patient.request("GET", "/federation")
+    assert patient.pauses[:5] == [0.5, 1.0, 2.0, 4.0, 8.0]
     assert max(patient.pauses) == patient.pauses[-1] == LONGEST_BACKOFF
 
 
-def test_retry_after_is_honoured_in_seconds_and_as_a_date(federation, patient):
+def test_retry_after_in_seconds_and_as_a_date(federation, patient):
     later = formatdate(time.time() + 90, usegmt=True)
-    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "17"}))
-    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": later}))
-    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "soon"}))
-    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "Mon, 01 Jan 0001 00:00:00 -0000"}))
+    whens = ("17", later, "soon", "Mon, 01 Jan 0001 00:00:00 -0000")
+    federation.fault("GET", "/federation", *[complaint(429, **{"Retry-After": when}) for when in whens])
     patient.request("GET", "/federation")
     assert patient.pauses[0] == 17
     assert 60 < patient.pauses[1] <= 90
     assert patient.pauses[2] == 2.0
 
 
-def test_patience_ends_with_the_number_of_tries(federation, patient):
+def test_attempts_are_bounded(federation, patient):
     federation.fault("GET", "/federation", *[complaint(503)] * 3)
-    with pytest.raises(NoAnswer, match="A whole sentence"):
+    with pytest.raises(NoAnswer, match="whole"):
         patient.request("GET", "/federation", attempts=3)
     assert len(federation.asked) == 3
 
 
-def test_a_rate_limit_that_says_when_to_retry_uses_up_no_attempt(federation, patient):
+def test_rate_limit_with_retry_after_uses_no_attempt(federation, patient):
     limit = complaint(429, "too-many", **{"Retry-After": "5"})
     federation.fault("POST", "/devices", *[limit] * 8, complaint(503), limit)
     assert patient.request("POST", "/devices", b"{}", attempts=2).status == 201
@@ -66,21 +60,21 @@ def test_a_rate_limit_that_says_when_to_retry_uses_up_no_attempt(federation, pat
     assert min(patient.pauses) >= 5
 
 
-def test_a_rate_limit_that_does_not_say_when_uses_up_an_attempt(federation, patient):
+def test_rate_limit_without_retry_after_uses_an_attempt(federation, patient):
     federation.fault("POST", "/devices", *[complaint(429, "too-many")] * 3)
     with pytest.raises(NoAnswer):
         patient.request("POST", "/devices", b"{}", attempts=2)
     assert len(federation.asked) == 2
 
 
-def test_patience_ends_where_the_next_try_would_come_after_the_deadline(federation, patient):
+def test_no_retry_after_the_deadline(federation, patient):
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "30"}))
     with pytest.raises(NoAnswer):
         patient.request("GET", "/federation", deadline=time.monotonic() + 20)
     assert patient.pauses == []
 
 
-def test_an_answer_that_begins_after_the_deadline_is_not_waited_for(federation):
+def test_slow_answer_ends_at_the_deadline(federation):
     given_up, answer = threading.Event(), federation.answer
     federation.answer = lambda *asked: (given_up.wait(3), answer(*asked))[1]
     client = Client(federation.address, sleep=lambda _: None)
@@ -90,9 +84,9 @@ def test_an_answer_that_begins_after_the_deadline_is_not_waited_for(federation):
     client.close()
 
 
-def test_a_refusal_is_not_tried_again(federation, patient):
+def test_refusal_is_not_retried(federation, patient):
     federation.fault("GET", "/federation", complaint(410, "late"))
-    with pytest.raises(Refused, match="A whole sentence") as refused:
+    with pytest.raises(Refused, match="whole") as refused:
         patient.request("GET", "/federation")
     assert (refused.value.status, refused.value.slug) == (410, "late")
     assert len(federation.asked) == 1
@@ -114,7 +108,7 @@ def test_redirects_are_not_followed(federation, patient):
     assert len(federation.asked) == 1
 
 
-def test_what_is_no_longer_wanted_is_not_tried_again(federation, patient):
+def test_withdrawn_request_is_not_retried(federation, patient):
     federation.fault("GET", "/federation", *[complaint(503)] * 5)
     with pytest.raises(Withdrawn):
         patient.request("GET", "/federation", is_wanted=lambda: len(patient.pauses) < 2)
@@ -124,7 +118,7 @@ def test_what_is_no_longer_wanted_is_not_tried_again(federation, patient):
     assert len(federation.asked) == 2
 
 
-def test_a_complaint_has_no_power_over_the_terminal(federation, patient):
+def test_error_messages_have_no_control_characters(federation, patient):
     told = json.dumps({"error": "no", "message": "\x1b[2Jgone" + "x" * 10_000}).encode()
     federation.fault("GET", "/federation", (400, {}, told))
     with pytest.raises(Refused) as refused:
@@ -134,7 +128,7 @@ def test_a_complaint_has_no_power_over_the_terminal(federation, patient):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_an_answer_longer_than_asked_for_is_cut_off(federation, patient, packed):
+def test_answers_are_bounded(federation, patient, packed):
     content = bytes(3 << 20)
     headers = {"Content-Encoding": "gzip"} if packed else {}
     federation.fault("GET", "/model", (200, headers, gzip.compress(content) if packed else content))
@@ -143,14 +137,14 @@ def test_an_answer_longer_than_asked_for_is_cut_off(federation, patient, packed)
 
 
 @pytest.mark.parametrize("packing", ["br", "gzip"])
-def test_an_answer_packed_in_another_way_than_it_says_is_refused(federation, patient, packing):
+def test_wrong_content_encoding_is_refused(federation, patient, packing):
     federation.fault("GET", "/model", (200, {"Content-Encoding": packing}, b"no packing at all"))
     with pytest.raises(BadAnswer):
         patient.request("GET", "/model")
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8470", "http://localhost:1/", "http://[::1]:8470"])
-def test_plain_http_is_for_this_machine(address):
+def test_plain_http_to_this_machine(address):
     assert checked_address(address) == address.rstrip("/")
 
 
@@ -162,6 +156,6 @@ def test_plain_http_to_another_machine_must_be_explicit(address):
 
 
 @pytest.mark.parametrize("address", ["example.org", "ftp://example.org", "https://", "https://me:word@example.org"])
-def test_what_is_no_address_of_a_server_is_refused(address):
+def test_wrong_addresses_are_refused(address):
     with pytest.raises(SettingError, match="--server"):
         checked_address(address)

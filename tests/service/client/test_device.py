@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 from tests.service.client.homes import HISTORY, Home
-from tests.service.client.worlds import FACTORS, ITEMS, packed, rows
+from tests.service.client.worlds import FACTORS, ITEMS, in_json, packed, rows
 from tests.worlds import decode_update
 
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
@@ -29,11 +29,6 @@ from federank.service.client.state import ChosenPolicy, suggested_policy
 from federank.service.client.store import DeviceStore
 
 ALL_OF_IT = Policy(sharing="all", pi=1.0, basis="history")
-
-
-def answer(content, status=200):
-    """An answer of the scripted federation."""
-    return status, {}, json.dumps(content).encode()
 
 
 def home_of(federation, folder, policy=ALL_OF_IT, **more):
@@ -246,7 +241,7 @@ def test_round_of_a_lagging_worker_is_skipped(home):
 def begin_anew(federation):
     """Another federation at the same address: it has no device, no version and no round of the old one."""
     federation.federation_id, federation.version, federation.uploads = "e" * 32, 0, []
-    federation.fault("POST", "/devices", answer({"device": "d2", "token": "t2"}, 201))
+    federation.fault("POST", "/devices", in_json({"device": "d2", "token": "t2"}, 201))
 
 
 def test_restarted_federation_is_joined_again(home):
@@ -272,9 +267,9 @@ def test_restarted_federation_is_joined_again(home):
 def test_client_unknown_to_a_restored_store_enrols_again(home):
     home.take_part(3)
     federation, before = home.federation, home.everything()
-    no_users = answer({"error": "unknown-device", "message": "Nobody."}, 401)
+    no_users = in_json({"error": "unknown-device", "message": "Nobody."}, 401)
     federation.fault("GET", "/work", no_users)
-    federation.fault("POST", "/devices", answer({"device": "d3", "token": "t3"}, 201))
+    federation.fault("POST", "/devices", in_json({"device": "d3", "token": "t3"}, 201))
     asked = len(federation.asked)
     assert home.take_part(1) == 1
     assert any("enrols again" in note for note in home.notes)
@@ -318,7 +313,7 @@ def test_malformed_work_is_refused(home, ticket):
 
 
 def test_another_catalogue_is_refused(home):
-    home.federation.fault("GET", "/federation", answer(home.federation.info() | {"catalogue": "x"}))
+    home.federation.fault("GET", "/federation", in_json(home.federation.info() | {"catalogue": "x"}))
     with pytest.raises(BadAnswer, match="not the one"):
         home.take_part(1)
 
@@ -331,7 +326,7 @@ def test_another_catalogue_is_refused(home):
 def test_wrong_settings_are_refused(home, recipe):
     info = home.federation.info()
     info["recipe"] = info["recipe"] | recipe if recipe else None
-    home.federation.fault("GET", "/federation", answer(info))
+    home.federation.fault("GET", "/federation", in_json(info))
     with pytest.raises(BadAnswer):
         home.take_part(1)
 
@@ -344,7 +339,7 @@ def test_wrong_settings_are_refused(home, recipe):
 def test_diverging_settings_send_nothing(home, name, rate):
     info = home.federation.info()
     info["recipe"][name] = rate
-    home.federation.fault("GET", "/federation", answer(info))
+    home.federation.fault("GET", "/federation", in_json(info))
     before = home.read(DeviceStore.vector, FACTORS)
     with pytest.raises(BadAnswer, match="out of range"):
         home.take_part(1)
@@ -527,7 +522,7 @@ def test_ticket_has_one_update(home):
     home.federation.fault("POST", "/tasks", (410, {}, b"{}"))
     assert home.take_part(1) == 0
     vector, ledger = home.read(DeviceStore.vector, FACTORS), home.read(DeviceStore.ledger)
-    again = answer(home.federation.ticket())  # the very same one, as if nothing had happened
+    again = in_json(home.federation.ticket())  # the very same one, as if nothing had happened
     nothing = (401, {}, b"{}")
     home.federation.fault("GET", "/work", again, again, nothing)
     with pytest.raises(Refused):
@@ -574,7 +569,7 @@ def test_upload_ends_at_the_deadline(home):
 
 def test_ended_round_is_skipped(home):
     before = home.everything()
-    gone = answer({"error": "late", "message": "Over."}, 410)
+    gone = in_json({"error": "late", "message": "Over."}, 410)
     home.federation.fault("GET", "/tasks", gone)
 
     def prepared(store, client):

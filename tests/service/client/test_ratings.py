@@ -1,4 +1,4 @@
-"""A device in a federation of ratings: stars at home, what leaves, the ledger, and what is no rating."""
+"""A client of ratings: stars at home, what leaves, the ledger, and wrong ratings."""
 
 import csv
 import json
@@ -20,14 +20,8 @@ from federank.service.client.store import DeviceStore
 from federank.service.server.store.evaluation import Judged, report_of
 
 STARS = {1: 5, 4: 2, 6: 4}
-SUGGESTED = {
-    "sharing": "fixed-subset",
-    "pi": 1.0,
-    "basis": "shared",
-    "filling": "average",
-    "rho": 1.0,
-    "sampling": "fixed",
-}
+SUGGESTED = {"sharing": "fixed-subset", "pi": 1.0, "basis": "shared"}
+SUGGESTED |= {"filling": "average", "rho": 1.0, "sampling": "fixed"}
 
 
 @pytest.fixture
@@ -57,7 +51,7 @@ def sent(federation):
     return [wire.decode(ItemGradients, PMF(n_items=ITEMS, factors=FACTORS), body) for _, body in federation.uploads]
 
 
-def test_a_history_of_stars_is_kept_and_the_owner_sees_what_leaves(enrolled, state):
+def test_last_rating_of_an_item_counts(enrolled, state):
     words = enrolled().stderr
     assert "Matched 4 of 5" in words
     with DeviceStore(state) as store:
@@ -65,7 +59,7 @@ def test_a_history_of_stars_is_kept_and_the_owner_sees_what_leaves(enrolled, sta
     assert dict(zip(kept.items.tolist(), kept.ratings.tolist(), strict=True)) == STARS, "the later line counts"
 
 
-def test_what_leaves_is_what_the_protocol_computes(federation, enrolled, state):
+def test_client_sends_the_methods_update(federation, enrolled, state):
     enrolled(rounds=2)
     with DeviceStore(state) as store:
         identity, policy = store.identity(), store.policy().policy
@@ -80,7 +74,7 @@ def test_what_leaves_is_what_the_protocol_computes(federation, enrolled, state):
         assert len(result.update.items) == 6, "three were rated, three sampled"
 
 
-def test_the_ledger_tells_rated_and_sampled_items_apart(federation, enrolled, state, tmp_path):
+def test_ledger_separates_rated_and_sampled_items(federation, enrolled, state, tmp_path):
     enrolled(rounds=3)
     names = [set(update.items.tolist()) for update in sent(federation)]
     assert names[0] == names[1] == names[2], "samples are for its lifetime"
@@ -97,14 +91,14 @@ def test_the_ledger_tells_rated_and_sampled_items_apart(federation, enrolled, st
     assert exported == {row["item"]: str(row["times_sampled"]) for row in rows}
 
 
-def test_a_never_list_and_a_budget_hold_for_ratings(federation, enrolled, state):
+def test_never_list_and_budget_bound_ratings(federation, enrolled, state):
     enrolled("--never-items", "Place 4", "--budget", 1, "--filling", "none", rounds=3)
     names = {item for update in sent(federation) for item in update.items.tolist()}
     assert len(names) == 1
     assert 4 not in names
 
 
-def test_a_rating_is_predicted_and_a_fallback_says_so(enrolled, state):
+def test_predictions_and_their_fallback(enrolled, state):
     enrolled()
     found = json.loads(told("predict", "Place 2", "--state", state, "--json").stdout)
     assert 1 <= found["rating"] <= 5
@@ -121,7 +115,7 @@ def test_a_rating_is_predicted_and_a_fallback_says_so(enrolled, state):
     assert all(1 <= row["score"] <= 5 for row in listed)
 
 
-def test_a_rating_changes_and_is_taken_back(federation, enrolled, state):
+def test_rating_changes_and_is_removed(federation, enrolled, state):
     enrolled(rounds=1)
     assert "5; it was 2." in told("rate", "Place 4", 5, "--state", state).stdout
     assert "Place 4" in told("rate", "Place 4", "none", "--state", state).stdout
@@ -133,40 +127,32 @@ def test_a_rating_changes_and_is_taken_back(federation, enrolled, state):
     assert history == {"101": 5, "106": 4}
 
 
-@pytest.mark.parametrize(
-    ("stars", "sentence"),
-    [
-        ("4.5", "is 4.5; ratings go from 1 to 5 in steps of 1; there are no half stars here"),
-        ("9", "is 9; ratings go from 1 to 5"),
-        ("nan", "is nan; ratings go from 1 to 5"),
-        ("good", "is 'good', which is no number"),
-    ],
-)
-def test_what_is_no_rating_is_refused(enrolled, state, stars, sentence):
+def test_wrong_ratings_are_refused(enrolled, state):
     enrolled()
-    assert sentence in complaint("rate", "Place 2", stars, "--state", state)
+    for stars in ("4.5", "9", "nan", "good"):
+        assert stars in complaint("rate", "Place 2", stars, "--state", state)
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "named"),
     [
-        ("item\n101\n104\n", "of ratings, not of likes. A column `rating` is needed"),
-        ("101\n104\n", "of ratings, not of likes"),
-        ("item,rating\n101,good\n", "row 2: the rating of 101 is 'good', which is no number"),
-        ("item,rating\n101,4\n104,\n", "row 3: there is no rating"),
-        ("item,rating\n101,0\n", "row 2: the rating of 101 is 0; ratings go from 1 to 5"),
-        ("item,stars\n101,2.5\n", "no half stars"),
-        ("item,rating\n" + "".join(f"{100 + n},3\n" for n in range(ITEMS)), "nothing to hide what was rated among"),
+        ("item\n101\n104\n", "`rating`"),
+        ("101\n104\n", "ratings"),
+        ("item,rating\n101,good\n", "row 2"),
+        ("item,rating\n101,4\n104,\n", "row 3"),
+        ("item,rating\n101,0\n", "row 2"),
+        ("item,stars\n101,2.5\n", "2.5"),
+        ("item,rating\n" + "".join(f"{100 + n},3\n" for n in range(ITEMS)), "hide"),
     ],
 )
-def test_a_history_that_is_none_of_ratings_leaves_nothing_behind(federation, state, tmp_path, text, sentence):
+def test_wrong_histories_are_refused(federation, state, tmp_path, text, named):
     path = tmp_path / "bad.csv"
     path.write_text(text)
-    assert sentence in complaint("--server", federation.address, "--profile", path, "--state", state, "--rounds", 0)
+    assert named in complaint("--server", federation.address, "--profile", path, "--state", state, "--rounds", 0)
     assert not state.exists()
 
 
-def test_one_rating_is_enough_and_cannot_be_removed(federation, state, tmp_path):
+def test_only_rating_cannot_be_removed(federation, state, tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("item,rating\n101,4\n")
     told("--server", federation.address, "--profile", path, "--state", state, "--rounds", 1)
@@ -174,7 +160,7 @@ def test_one_rating_is_enough_and_cannot_be_removed(federation, state, tmp_path)
     assert "only rating" in complaint("rate", "101", "none", "--state", state)
 
 
-def test_no_client_rates_the_complete_catalogue_where_ratings_are_hidden_among_others(enrolled, state):
+def test_complete_catalogue_cannot_be_rated(enrolled, state):
     enrolled()
     for item in range(ITEMS - 1):
         told("rate", 100 + item, 3, "--state", state)
@@ -182,23 +168,20 @@ def test_no_client_rates_the_complete_catalogue_where_ratings_are_hidden_among_o
 
 
 @pytest.mark.parametrize(
-    ("choices", "sentence"),
+    ("choices", "named"),
     [
-        (
-            ("--sharing", "randomized-response", "--item-epsilon", 1, "--pi", 0.5),
-            "--sharing fixed-subset",
-        ),
-        (("--rho", 2, "--filling", "none"), "rho is 2"),
+        (("--sharing", "randomized-response", "--item-epsilon", 1, "--pi", 0.5), "--sharing fixed-subset"),
+        (("--rho", 2, "--filling", "none"), "rho"),
         (("--triples", 3), "--triples"),
     ],
 )
-def test_choices_that_a_federation_of_ratings_cannot_keep_are_refused(federation, state, history, choices, sentence):
+def test_choices_of_likes_are_refused(federation, state, history, choices, named):
     words = complaint("--server", federation.address, "--profile", history, "--state", state, "--rounds", 0, *choices)
-    assert sentence in words
+    assert named in words
     assert not state.exists()
 
 
-def test_a_federation_of_likes_knows_no_stars(state, tmp_path):
+def test_federation_of_likes_has_no_stars(state, tmp_path):
     path = tmp_path / "likes.csv"
     path.write_text("item\n101\n104\n")
     with scripted_federation() as likes:
@@ -209,7 +192,7 @@ def test_a_federation_of_likes_knows_no_stars(state, tmp_path):
     complaint("predict", "101", "--state", state)
 
 
-def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_reported_deniably(federation, enrolled, state):
+def test_evaluation_compares_a_withheld_rating(federation, enrolled, state):
     enrolled("--evaluate")
     with DeviceStore(state) as store:
         identity, held_back = store.identity(), store.held_back()
@@ -224,12 +207,12 @@ def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_reported_deniably
         assert not near(store, identity, model, held_back, off**2 - 0.01, is_squared=True) or off < 0.1
 
 
-def test_a_coin_decides_whether_an_answer_is_about_the_error_or_its_square(enrolled, state):
+def test_coin_chooses_error_or_squared_error(enrolled, state):
     enrolled("--evaluate")
     sent = []
     line = SimpleNamespace(request=lambda method, path, body, **_: sent.append((method, path, json.loads(body))))
     for version, coin in ((5, 0.6), (6, 0.4)):
-        draws = [0.0, 1.0, coin]  # the truth is told; it is met, however far off; the coin comes first
+        draws = [0.0, 1.0, coin]  # popped from the end: the coin, a hit however far off, and the true answer
         with DeviceStore(state) as store:
             store.write_model(store.model(store.identity().info)._replace(version=version))
             ticket = Ticket(f"ticket-{version}", 1, version, 60.0, 10)
@@ -241,14 +224,14 @@ def test_a_coin_decides_whether_an_answer_is_about_the_error_or_its_square(enrol
     ]
 
 
-def test_many_clients_give_both_errors_though_each_answer_is_rounded_and_randomised():
+def test_many_randomised_answers_give_both_errors():
     rng = np.random.default_rng(5)
     errors = rng.choice([0.0, 0.5, 1.0, 2.0, 3.0], 400_000, p=[0.2, 0.3, 0.3, 0.15, 0.05])
     counts = {False: [0, 0], True: [0, 0]}
     drawn = (rng.random(len(errors)) for _ in range(3))
-    for off, squared, chance, poisoning_attack in zip(*(one.tolist() for one in (errors / 4, *drawn)), strict=True):
+    for off, squared, chance, flip in zip(*(one.tolist() for one in (errors / 4, *drawn)), strict=True):
         is_squared = squared < 0.5
-        hit = answered(chance >= (off * off if is_squared else off), poisoning_attack)
+        hit = answered(chance >= (off * off if is_squared else off), flip)
         counts[is_squared][0] += 1
         counts[is_squared][1] += hit
     answers = report_of(Judged(3, *counts[False], *counts[True]), 4.0)

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.commands import refused
-from tests.service.client.homes import EVERYTHING, Home, all_take_part, secure_home, two_servers
+from tests.service.client.homes import EVERYTHING, HISTORIES, Home, all_take_part, secure_home, two_servers
 from tests.service.client.worlds import FACTORS, ITEMS, rows, scripted_federation, squares_rows
 from tests.service.federations import opened, wait_until
-from tests.service.server.secure.federations import HISTORIES
 
 from federank.errors import BadAnswer, SettingError
 from federank.federation.client import cost_of, spent_in_total

@@ -1,4 +1,4 @@
-"""A federation on a real socket that does as it is told: well-behaved, or broken in the way a test asks for."""
+"""A scripted federation on a real socket: correct, or broken in the way a test asks for."""
 
 import hashlib
 import json
@@ -12,6 +12,35 @@ from tests.commands import serve_words, started
 
 FACTORS, ITEMS = 4, 12
 TITLES = [f"Place {number}" for number in range(ITEMS)]
+
+
+RATINGS_RECIPE = {
+    "factors": FACTORS,
+    "learning_rate": 0.1,
+    "decay": 0.9,
+    "regulariser": 0.001,
+    "initial_range": 0.5,
+    "t_predict": 1,
+    "t_local": 3,
+    "item_gradients": "before",
+    "filling_start": "late",
+    "local_training": "copy",
+    "lowest": 1,
+    "highest": 5,
+    "step": 1,
+    "first_prediction": "mean",
+}
+FPL_RECIPE = {
+    "factors": FACTORS,
+    "learning_rate": 0.05,
+    "user_regulariser": 0.05,
+    "positive_regulariser": 0.05,
+    "negative_regulariser": 0.005,
+    "order": "as-in-code",
+    "triples": 5,
+    "initial_scale": 0.1,
+}
+FRUGAL_RECIPE = {"factors": FACTORS, "alpha": 0.0, "unobserved_weight": 1.0, "activity": 0.15, "clip": None}
 
 
 def rows(items, round_number, version, factors=FACTORS, seed=0):
@@ -45,32 +74,34 @@ def rating_rows(round_number, version, reported=range(ITEMS - 1)):
     vectors = rng.normal(size=(ITEMS, FACTORS)).astype(np.float32)
     vectors[:, 0] += 2
     flags = np.isin(np.arange(ITEMS), list(reported)).astype(np.int8)
-    return packed(
-        {"vectors": vectors, "reported": flags, "iteration": np.array([version], np.int32)}, round_number, version
-    )
+    arrays = {"vectors": vectors, "reported": flags, "iteration": np.array([version], np.int32)}
+    return packed(arrays, round_number, version)
 
 
 def packed(arrays, round_number, version):
     return save(arrays, metadata={"round": f"{round_number:010d}", "version": f"{version:010d}"})
 
 
+def in_json(content, status=200, **headers):
+    """An answer of the scripted federation."""
+    return status, headers, json.dumps(content).encode()
+
+
+UNKNOWN = in_json({"error": "unknown", "message": "No."}, 404)
+
+
 class ScriptedFederation:
-    """Answers as the interface says; `faults` maps (method, path's beginning) to answers that come first."""
+    """Answers as the interface says; `faults` maps (method, path's beginning) to answers that come first.
+
+    It is of Frugal where there is a number of messages, of PMF with ratings, and else of FPL.
+    """
 
     def __init__(self, messages=None, ratings=False):
-        self.ratings = ratings  # whether it is of ratings
-        self.messages = messages  # few of them, where there is a number; else pairs are learnt
-        self.version = 0
-        self.tickets = 0
-        self.faults = {}
-        self.asked = []
-        self.uploads = []
-        self.stored = {}
-        self.address = ""
-        self.suggested_policy = None
-        self.upload_period = 0
-        self.federation_id = "f" * 32
-        self.outcomes = []  # what is said of uploads first, in this order; then all are aggregated
+        self.messages, self.ratings = messages, ratings
+        self.version, self.tickets, self.address, self.federation_id = 0, 0, "", "f" * 32
+        self.faults, self.asked, self.uploads, self.stored = {}, [], [], {}
+        self.suggested_policy, self.upload_period = None, 0
+        self.outcomes = []  # of the first uploads, in this order; then all are aggregated
 
     def fault(self, method, path, *answers):
         """Answer the next requests to a path so; an answer is (status, headers, body), or "cut" for a cut line."""
@@ -78,41 +109,8 @@ class ScriptedFederation:
 
     def recipe(self):
         if self.ratings:
-            return {
-                "factors": FACTORS,
-                "learning_rate": 0.1,
-                "decay": 0.9,
-                "regulariser": 0.001,
-                "initial_range": 0.5,
-                "t_predict": 1,
-                "t_local": 3,
-                "item_gradients": "before",
-                "filling_start": "late",
-                "local_training": "copy",
-                "lowest": 1,
-                "highest": 5,
-                "step": 1,
-                "first_prediction": "mean",
-            }
-        if self.messages is None:
-            return {
-                "factors": FACTORS,
-                "learning_rate": 0.05,
-                "user_regulariser": 0.05,
-                "positive_regulariser": 0.05,
-                "negative_regulariser": 0.005,
-                "order": "as-in-code",
-                "triples": 5,
-                "initial_scale": 0.1,
-            }
-        return {
-            "factors": FACTORS,
-            "messages": self.messages,
-            "alpha": 0.0,
-            "unobserved_weight": 1.0,
-            "activity": 0.15,
-            "clip": None,
-        }
+            return dict(RATINGS_RECIPE)
+        return dict(FPL_RECIPE) if self.messages is None else FRUGAL_RECIPE | {"messages": self.messages}
 
     def rows(self):
         if self.ratings:
@@ -149,27 +147,25 @@ class ScriptedFederation:
                 return answers.pop(0)
         path = path.removeprefix("/api/v1").partition("?")[0]
         if method == "POST" and path == "/devices":
-            return 201, {}, json.dumps({"device": "d1", "token": "t1"}).encode()
+            return in_json({"device": "d1", "token": "t1"}, 201)
         if method == "DELETE":
             return 204, {}, b""
         if path == "/federation":
-            return 200, {}, json.dumps(self.info()).encode()
+            return in_json(self.info())
         if path == "/status":
-            return 200, {}, json.dumps({"round": self.version, "version": self.version}).encode()
+            return in_json({"round": self.version, "version": self.version})
         if path == "/catalogue":
-            return 200, {}, json.dumps(self.catalogue()).encode()
-        if path == "/model":
-            return 200, {}, self.rows()
+            return in_json(self.catalogue())
         if path == "/work":
             self.tickets += 1
-            return 200, {}, json.dumps(self.ticket()).encode()
+            return in_json(self.ticket())
         if method == "POST" and path.endswith("/update"):
             return self.take(path.split("/")[2], body)
         if path.endswith("/outcome"):
             return self.outcome(path.split("/")[2])
-        if path.startswith("/tasks/"):
+        if path == "/model" or path.startswith("/tasks/"):
             return 200, {}, self.rows()
-        return 404, {}, json.dumps({"error": "unknown", "message": "No."}).encode()
+        return UNKNOWN
 
     def ticket(self):
         return {
@@ -182,19 +178,18 @@ class ScriptedFederation:
 
     def outcome(self, ticket):
         if ticket not in self.stored:
-            return 404, {}, json.dumps({"error": "unknown", "message": "No."}).encode()
-        word = self.outcomes.pop(0) if self.outcomes else "counted"
-        return 200, {}, json.dumps({"outcome": word, "message": ""}).encode()
+            return UNKNOWN
+        return in_json({"outcome": self.outcomes.pop(0) if self.outcomes else "counted", "message": ""})
 
     def take(self, ticket, body):
         self.uploads.append((ticket, body))
         again = ticket in self.stored
         if again and self.stored[ticket] != body:
-            return 409, {}, json.dumps({"error": "repeated", "message": "Another body."}).encode()
+            return in_json({"error": "repeated", "message": "Another body."}, 409)
         self.stored[ticket] = body
         self.version += not again
         receipt = {"receipt": hashlib.sha256(body).hexdigest(), "round": self.version, "stored": True}
-        return 200 if again else 201, {}, json.dumps(receipt).encode()
+        return in_json(receipt, 200 if again else 201)
 
 
 class _Requests(BaseHTTPRequestHandler):
@@ -245,10 +240,7 @@ def scripted_federation(messages=None, ratings=False):
 
 @contextmanager
 def served(folder, *options):
-    """`federank serve` as a process of its own on a free port, with no one's limits; its address.
-
-    It is of the published protocol where no method is named.
-    """
+    """`federank serve` as a process on a free port, without limits, of FPL where no method is named; its address."""
     words = ["--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
     store = f"sqlite:///{folder / 'federation.sqlite'}"
     words += ["--store", store, *([] if "--method" in options else ["--method", "fpl"]), *options]

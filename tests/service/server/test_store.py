@@ -99,6 +99,14 @@ def test_commits_wait_for_the_disk(sqlite_store):
         assert connection.one("PRAGMA synchronous") == (2,)
 
 
+def test_connections_are_released_after_the_store_is_closed(sqlite_store):
+    database = Database(sqlite_store)
+    with database.connection():
+        pass
+    database.close()
+    database.release()
+
+
 def test_new_file_is_opened_by_many_at_once(tmp_path):
     def looked_into(path):
         with opened(f"sqlite:///{path}") as connection:

@@ -200,7 +200,8 @@ class Database:
         if found is not None:
             found.close()
             self._threads.connection = None
-            self._opened.remove(found)
+            with suppress(ValueError):  # `close` has been here, while this thread was still at work
+                self._opened.remove(found)
 
     def close(self) -> None:
         """Close every thread's connection, once no thread uses it any more."""
