@@ -16,6 +16,7 @@ import pytest
 from tests.rated_worlds import rated_films
 from tests.service.federations import Served
 from tests.service.in_process import established
+from tests.service.simulated_clients.worlds import fetched, written
 
 import federank as fr
 from federank._numerics.topn import top_n
@@ -23,10 +24,8 @@ from federank.data.splits import split_random
 from federank.evaluation.evaluate import evaluate
 from federank.evaluation.metrics import rmse
 from federank.methods.recommendations import Recommendations
-from federank.service.client.federation import fetch_model
-from federank.service.client.http import Client
 from federank.service.simulated_clients.methods import Plan
-from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
+from federank.service.simulated_clients.processes import Rehearsal, accuracy, rehearse
 
 pytestmark = pytest.mark.slow
 
@@ -116,9 +115,7 @@ def test_fpl_recommends_better_than_its_first_model(tmp_path, clients):
 
 def served(folder, data, method, *flags):
     """`federank serve` with its defaults; only limits that one machine with many clients would meet are lifted."""
-    rows = zip(data.users.tolist(), data.item_ids[data.items].tolist(), data.ratings.tolist(), strict=True)
-    path = folder / "ratings.csv"
-    path.write_text("user,item,rating\n" + "".join(f"{user},{item},{rating:g}\n" for user, item, rating in rows))
+    path = written(data, folder, "ratings.csv")
     lifted = [part for name in UNLIMITED for part in (f"--{name}", "0")]
     store = f"sqlite:///{folder / 'federation.sqlite'}"
     return Served(store, "--data", str(path), "--method", method, *lifted, *flags, folder=folder)
@@ -151,8 +148,6 @@ def played(server, split, rounds):
     """How good a federation is after simulated clients have taken part over HTTP, and its status."""
     rehearsal = Rehearsal(plan=Plan(address=server.address), data=split.train, rounds=rounds, seed=1, specs={})
     result = rehearse(rehearsal)
-    with Client(server.address) as client:
-        federation = fetch_federation(client)
-        model = fetch_model(client, federation.info)
+    federation, model = fetched(server.address)
     status = httpx.get(f"{server.address}/api/v1/status").json()
     return accuracy(rehearsal, federation, model, result.vectors, split), status

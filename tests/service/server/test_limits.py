@@ -168,7 +168,7 @@ def upload_head(device, ticket, length):
 
 def status_and_code(answer):
     head, _, body = answer.partition(b"\r\n\r\n")
-    return int(head[9:12]), json.loads(body)["error"] if body else ""
+    return int(head[9:12]), json.loads(body).get("error") if body else None
 
 
 @asynccontextmanager

@@ -1,28 +1,28 @@
-"""A fleet of few messages: each device sends what was promised, and the server learns what a simulation learns."""
+"""Simulated clients of Frugal send their messages, and a real server learns what the simulation learns."""
 
 import asyncio
-import json
-import time
 
 import httpx
 import numpy as np
 import pytest
-from tests.service.client.worlds import FACTORS, ITEMS, scripted_federation, served, squares_rows
+from tests.service.client.worlds import FACTORS, ITEMS, in_json, scripted_federation, served, squares_rows
+from tests.service.federations import wait_until
+from tests.service.simulated_clients.worlds import devices_of, fetched, play, written
 from tests.squares_worlds import update_of
 
 import federank as fr
-from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.wire import values
 from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
-from federank.service.client.federation import fetch_model, read_info, read_rows
+from federank.service.client.federation import read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients.methods import Models, Plan, SimulatedClients
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
 from federank.service.simulated_clients.rehearsal import Fleet
 
 MESSAGES = 2
+FRUGAL = ("--data", "data.csv", "--method", "frugal", "--min-support", 1, "--factors", 8)
 
 
 @pytest.fixture
@@ -31,32 +31,17 @@ def federation():
         yield federation
 
 
-def people(users=5):
-    rng = np.random.default_rng(1)
-    pairs = [(user, 100 + int(item)) for user in range(users) for item in rng.choice(ITEMS, 4, replace=False)]
-    return Interactions.from_columns([user for user, _ in pairs], [item for _, item in pairs])
-
-
-def devices_of(federation, **specs):
-    info = read_info(json.dumps(federation.info()).encode())
-    ids = [item["id"] for item in federation.catalogue()["items"]]
-    return info, SimulatedClients(info, ids, people(), 7, specs)
-
-
 @pytest.mark.parametrize(
     "specs", [{}, {"pi": 0.5}, {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0}, {"budget": 2}]
 )
-def test_a_virtual_client_sends_what_the_protocol_computes(federation, specs):
+def test_simulated_client_sends_the_methods_update(federation, specs):
     info, devices = devices_of(federation, **specs)
     content = squares_rows(range(ITEMS), 0, 0)
-    model, told = (
-        Models(info).receive(None, read_rows(content, info)),
-        decode_frugal_broadcast(content, FACTORS, ITEMS),
-    )
+    model = Models(info).receive(None, read_rows(content, info))
+    broadcast = decode_frugal_broadcast(content, FACTORS, ITEMS)
     recipe = frugal_recipe(FrugalSettings(**info.settings.public_settings()), np.ones(1, np.int64), ITEMS)
     for user in devices.participants.tolist():
-        profile = devices._shared.of(user)
-        expected = update_of(recipe, told, profile)
+        expected = update_of(recipe, broadcast, devices._shared.of(user))
         sent = decode_frugal_update(devices.message(user, 0, model), FACTORS, ITEMS)
         for one, other in zip(values(sent).values(), values(expected).values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
@@ -65,12 +50,12 @@ def test_a_virtual_client_sends_what_the_protocol_computes(federation, specs):
 
 
 @pytest.mark.parametrize("specs", [{"sharing": "all"}, {"basis": "history"}])
-def test_policies_that_few_messages_cannot_keep_are_refused(federation, specs):
+def test_policies_of_many_uploads_are_refused(federation, specs):
     with pytest.raises(SettingError, match="basis"):
         devices_of(federation, **specs)
 
 
-def test_simulated_clients_end_when_every_client_has_sent_their_messages(federation):
+def test_simulated_clients_end_when_their_messages_are_sent(federation):
     info, devices = devices_of(federation)
     users = devices.participants[:1].tolist()  # each of its uploads makes a version, so it can serve one at a time
     tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(info), users).play())
@@ -78,7 +63,7 @@ def test_simulated_clients_end_when_every_client_has_sent_their_messages(federat
     assert not any(devices.may_take_part(user) for user in users)
 
 
-def test_a_client_that_is_done_leaves_and_the_next_user_joins(federation):
+def test_client_that_is_done_leaves_and_the_next_joins(federation):
     info, devices = devices_of(federation)
     first, *others = devices.participants[:3].tolist()
     fleet = Fleet(Plan(address=federation.address), devices, Models(info), [first], successors=others)
@@ -93,51 +78,32 @@ def test_a_client_that_is_done_leaves_and_the_next_user_joins(federation):
 def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
     data = fr.load(written(fr.city(people=30, places=80, checkins=1000), tmp_path))
     rounds = ("--target", 4, "--minimum", 4, "--over-selection", 1, "--deadline", 60)
-    options = ("--data", tmp_path / "city.tsv", "--method", "frugal", "--min-support", 1, "--messages", 2)
-    options += ("--factors", 8, *rounds)
-    with served(tmp_path, *options) as address:
+    with served(tmp_path, *FRUGAL, "--messages", 2, *rounds) as address:
         with Client(address) as client:
             info, ids = fetch_federation(client)
         devices = SimulatedClients(info, ids, data, 1, {})
         users = devices.participants[:20].tolist()
         plan = Plan(address=address, last_version=9)
         tally = asyncio.run(Fleet(plan, devices, Models(info), users[:6], successors=users[6:]).play())
+        wait_until(lambda: not httpx.get(f"{address}/api/v1/status").json()["devices"])
         status = httpx.get(f"{address}/api/v1/status").json()
-        while status["devices"]:  # a worker counts again once a second
-            time.sleep(0.1)
-            status = httpx.get(f"{address}/api/v1/status").json()
     assert (status["version"], status["rounds_abandoned"], status["devices"]) == (9, 0, 0)
     assert tally.interactions == 9 * 4, "more than the twelve uploads of the first six"
 
 
-def test_a_client_that_the_server_invites_no_more_takes_no_part(federation):
-    info, devices = devices_of(federation)
-    no = json.dumps({"error": "spent", "message": "Invited twice."}).encode()
-    federation.fault("GET", "/work", *[(409, {}, no)] * 2)
-    tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(info), [0, 1]).play())
-    assert tally.interactions == 0
-
-
-def written(data, folder):
-    path = folder / "city.tsv"
-    columns = (data.user_ids[data.users], data.item_ids[data.items], data.times)
-    lines = ["user\titem\ttime", *("\t".join(map(str, row)) for row in zip(*columns, strict=True))]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+def test_client_without_invitations_takes_no_part(federation):
+    federation.fault("GET", "/work", *[in_json({"error": "spent", "message": "Invited twice."}, 409)] * 2)
+    assert play(federation, [0, 1]).interactions == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("specs", [{}, {"pi": 0.5, "sharing": "fixed-subset"}], ids=["everything", "half"])
-def test_a_federation_where_every_client_answers_learns_what_the_simulation_learns(tmp_path, specs):
+def test_federation_of_all_clients_learns_the_simulations_model(tmp_path, specs):
     data = fr.load(written(fr.city(people=60, places=80, checkins=1500), tmp_path))
-    options = ("--data", tmp_path / "city.tsv", "--target", data.n_users, "--minimum", data.n_users)
-    with served(
-        tmp_path, *options, "--method", "frugal", "--min-support", 1, "--messages", 3, "--factors", 8
-    ) as address:
+    rounds = ("--target", data.n_users, "--minimum", data.n_users)
+    with served(tmp_path, *FRUGAL, "--messages", 3, *rounds) as address:
         played = rehearse(Rehearsal(plan=Plan(address=address), data=data, specs=specs))
-        with Client(address) as client:
-            info = fetch_federation(client).info
-            model = fetch_model(client, info)
+        _, model = fetched(address)
     simulated = fr.Frugal(min_support=1, messages=3, factors=8, seed=1, **specs).fit(data)
     assert (model.version, played.tally.interactions) == (3, 3 * data.n_users)
     assert model.overall["regulariser"][0] == pytest.approx(simulated.regulariser, rel=1e-3)

@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.commands import started
 from tests.rated_worlds import two_opinions
+from tests.service.simulated_clients.worlds import written
 
 DATA, ADDRESS = "ml-100k", "http://127.0.0.1:8470"
 SERVE = ("serve", "pmf", "--plain", "--data", DATA, "--rehearsal", "--store", "sqlite:///rehearsal.sqlite")
@@ -24,17 +25,9 @@ FLEET = (
 )
 
 
-def ratings(folder):
-    """Ratings of more users than the fleet has clients."""
-    data, path = two_opinions(600, 80, 8), folder / "ratings.csv"
-    rows = zip(data.users.tolist(), data.items.tolist(), data.ratings.tolist(), strict=True)
-    path.write_text("user,item,rating\n" + "".join(f"{user},{item},{rating:g}\n" for user, item, rating in rows))
-    return str(path)
-
-
 @pytest.mark.slow
 def test_500_clients_rehearse(tmp_path):
-    path = ratings(tmp_path)
+    path = str(written(two_opinions(600, 80, 8), tmp_path))  # of more users than there are simulated clients
     with started(*_with(SERVE, {DATA: path}), "--port", "0", "--admin-port", "0", "--quiet", cwd=tmp_path) as server:
         try:
             address = next(line.split()[1] for line in server.stdout if line.startswith("federation"))

@@ -11,25 +11,18 @@ import pytest
 from tests.commands import refused, run
 from tests.service.client.homes import two_servers
 from tests.service.client.worlds import scripted_federation
-from tests.service.federations import Served, small_world, stored
-from tests.service.simulated_clients.test_frugal import MESSAGES, devices_of
+from tests.service.federations import Served, small_world, stored, wait_until
+from tests.service.simulated_clients.test_frugal import MESSAGES
+from tests.service.simulated_clients.worlds import fetched, play, written
 
 import federank as fr
-from federank.service.client.federation import fetch_model
-from federank.service.client.http import Client
 from federank.service.simulated_clients import rehearsal
-from federank.service.simulated_clients.methods import Models, Plan
-from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.simulated_clients.rehearsal import MOST_RELEASED, Fleet
+from federank.service.simulated_clients.methods import Plan
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
+from federank.service.simulated_clients.rehearsal import MOST_RELEASED
 
 
-def play(federation):
-    info, devices = devices_of(federation)
-    users = devices.participants[:1].tolist()
-    return asyncio.run(Fleet(Plan(address=federation.address), devices, Models(info), users).play())
-
-
-def test_a_simulated_client_asks_until_its_round_has_ended():
+def test_outcome_is_asked_for_until_the_round_ends():
     with scripted_federation(MESSAGES) as federation:
         federation.outcomes = ["waiting"] * 3
         tally = play(federation)
@@ -40,7 +33,7 @@ def test_a_simulated_client_asks_until_its_round_has_ended():
         assert (tally.interactions, tally.counts["discarded"]) == (MESSAGES, 0)
 
 
-def test_a_simulated_client_waits_longer_after_each_discarded_round(monkeypatch):
+def test_waits_grow_after_discarded_rounds(monkeypatch):
     waits, sleep = [], asyncio.sleep
 
     async def noted(seconds):
@@ -55,7 +48,7 @@ def test_a_simulated_client_waits_longer_after_each_discarded_round(monkeypatch)
     assert [seconds for seconds in waits if seconds >= rehearsal.FIRST_PAUSE][:2] == [0.2, 0.4]
 
 
-def test_a_simulated_client_uploads_once_per_period(monkeypatch):
+def test_one_upload_per_period(monkeypatch):
     slept, sleep, monotonic = [0.0], asyncio.sleep, time.monotonic
 
     async def skip(seconds):
@@ -72,7 +65,7 @@ def test_a_simulated_client_uploads_once_per_period(monkeypatch):
 
 
 @pytest.mark.slow
-def test_discarded_uploads_that_are_in_no_sum_are_given_back(tmp_path, monkeypatch):
+def test_discarded_uploads_in_no_sum_are_given_back(tmp_path, monkeypatch):
     """Two clients can never make a cohort of three: both go on until they have been given back often enough."""
     monkeypatch.setattr(rehearsal, "FIRST_PAUSE", 0.01)
     rounds = {"target": 3, "minimum": 3, "deadline": 1.0}
@@ -85,15 +78,10 @@ def test_discarded_uploads_that_are_in_no_sum_are_given_back(tmp_path, monkeypat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["fpl", "frugal", "fedmf"])
-def test_simulated_clients_go_on_in_a_new_season(tmp_path, method):
+def test_simulated_clients_continue_in_a_season(tmp_path, method):
     data = fr.city(30, 40, 300, seed=1)
     known = data.item_ids.tolist()[:30]  # ten begin while clients take part, and the first ends
-    lines = [
-        f"{user},{item}"
-        for user, item in zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)
-        if item in known
-    ]
-    (tmp_path / "data.csv").write_text("user,item\n" + "\n".join(lines) + "\n")
+    written(data.take(data.items < 30), tmp_path)
     flags = ("--data", "data.csv", "--method", method, "--target", "10", "--rehearsal", "--quiet", "--factors", "4")
     flags += ("--min-support", "1") if method == "frugal" else ()
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
@@ -103,18 +91,15 @@ def test_simulated_clients_go_on_in_a_new_season(tmp_path, method):
         def operate():
             headers = {"Authorization": f"Bearer {server.token}"}
             with httpx.Client(base_url=f"{server.admin_address}/admin/api/v1", headers=headers) as operator:
-                while operator.get("/versions").json()["version"] < 2:
-                    time.sleep(0.05)
+                wait_until(lambda: operator.get("/versions").json()["version"] >= 2)
                 answer = operator.post("/seasons", json={"items": items})
                 assert answer.status_code == 201, answer.text
 
         operator = threading.Thread(target=operate)
         operator.start()
-        with Client(server.address) as client:
-            played = rehearse(Rehearsal(plan=Plan(address=server.address), rounds=9, data=data, specs={"pi": 1.0}))
-            operator.join()
-            federation = fetch_federation(client)
-            model = fetch_model(client, federation.info)
+        played = rehearse(Rehearsal(plan=Plan(address=server.address), rounds=9, data=data, specs={"pi": 1.0}))
+        operator.join()
+        federation, model = fetched(server.address)
     assert (federation.info.season, federation.info.n_items) == (2, 40)
     assert (federation.ids[0], federation.ids[1]) == ("", str(known[1]))
     assert played.tally.counts["season"] == 1
@@ -127,7 +112,7 @@ def complaint(*words):
 
 
 @pytest.mark.parametrize(
-    ("words", "needed"),
+    ("words", "flag"),
     [
         (("--rounds", 0), "--rounds"),
         (("--seconds", -1), "--seconds"),
@@ -136,24 +121,13 @@ def complaint(*words):
         (("--rounds", 1, "--processes", 0), "--processes"),
     ],
 )
-def test_what_cannot_be_played_is_refused(words, needed):
+def test_wrong_flags_are_refused(words, flag):
     answer = run("client", "simulate", "--server", "http://127.0.0.1:1", *words)
-    assert answer.exit_code == 2
-    assert needed in answer.stderr
+    assert (answer.exit_code, flag in answer.stderr) == (2, True)
 
 
-def test_users_of_another_catalogue_cannot_be_played(tmp_path):
-    path = tmp_path / "others.csv"
-    path.write_text("user,item\n1,a\n1,b\n2,c\n")
-    with scripted_federation() as federation:
-        told = complaint("--server", federation.address, "--data", path, "--rounds", 1)
-    assert "the same data" in told
-
-
-def test_more_clients_than_users_are_refused(tmp_path):
-    path = tmp_path / "people.csv"
-    path.write_text("user,item\n1,101\n1,102\n2,103\n")
-    with scripted_federation() as federation:
-        assert "2 people can take part" in complaint(
-            "--server", federation.address, "--data", path, "--rounds", 1, "--users", 3
-        )
+@pytest.mark.parametrize(("rows", "named"), [("1,a\n1,b\n2,c", "data"), ("1,101\n1,102\n2,103", "2")])
+def test_other_catalogues_and_too_few_users_are_refused(federation, tmp_path, rows, named):
+    (tmp_path / "data.csv").write_text(f"user,item\n{rows}\n")
+    words = ("--server", federation.address, "--data", tmp_path / "data.csv", "--rounds", 1, "--users", 3)
+    assert named in complaint(*words)

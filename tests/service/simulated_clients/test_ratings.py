@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from tests.rated_worlds import simulated, two_opinions
 from tests.service.client.worlds import served
+from tests.service.simulated_clients.worlds import fetched, written
 
 from federank.errors import SettingError
 from federank.federation.method import configuration
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
-from federank.service.client.federation import fetch_model, read_info
-from federank.service.client.http import Client
+from federank.service.client.federation import read_info
 from federank.service.simulated_clients.methods import Plan, SimulatedClients
-from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
 
 # Engines and server add the same numbers in another order; factors are of size one.
 TOLERANCE = 2e-5
@@ -33,26 +33,16 @@ def people():
     return two_opinions(PEOPLE, ITEMS, 8)
 
 
-def written(folder):
-    data, path = people(), folder / "ratings.csv"
-    rows = zip(data.users.tolist(), data.items.tolist(), data.ratings.tolist(), strict=True)
-    path.write_text("user,item,rating\n" + "".join(f"{user},{item},{rating:g}\n" for user, item, rating in rows))
-    return path
-
-
 def play(address, rounds=ROUNDS, **specs):
-    rehearsal = Rehearsal(plan=Plan(address=address), data=people(), rounds=rounds, seed=3, specs=specs)
-    played = rehearse(rehearsal)
-    with Client(address) as client:
-        federation = fetch_federation(client)
-        return played, federation, fetch_model(client, federation.info)
+    played = rehearse(Rehearsal(plan=Plan(address=address), data=people(), rounds=rounds, seed=3, specs=specs))
+    return played, *fetched(address)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "kind"), [("pmf", PMF), ("svdpp", SVDPlusPlus)])
 def test_simulated_clients_over_http_learn_the_model_of_the_simulation(tmp_path, method, kind):
     chosen = SETTINGS | AS_PUBLISHED | {"learning_rate": RATES[method]}
-    with served(tmp_path, "--data", written(tmp_path), "--method", method, *flags(chosen), *ROUND) as address:
+    with served(tmp_path, "--data", written(people(), tmp_path), "--method", method, *flags(chosen), *ROUND) as address:
         played, _, model = play(address)
     expected = simulated(kind(**chosen), people(), ROUNDS).broadcast()
     for name, table in model.tables.items():
@@ -84,17 +74,6 @@ def test_ratings_are_matched_to_a_catalogue_in_another_order():
 
 def announced():
     method = PMF(**SETTINGS, learning_rate=0.8, step=1.0, n_items=ITEMS)
-    return read_info(
-        json.dumps(
-            {
-                "api": 1,
-                "name": "A test",
-                "method": "pmf",
-                "recipe": configuration(method),
-                "items": ITEMS,
-                "catalogue": "c" * 16,
-                "version": 0,
-                "suggested_policy": None,
-            }
-        ).encode()
-    )
+    info = {"api": 1, "name": "A test", "method": "pmf", "recipe": configuration(method), "items": ITEMS}
+    info |= {"catalogue": "c" * 16, "version": 0, "suggested_policy": None}
+    return read_info(json.dumps(info).encode())

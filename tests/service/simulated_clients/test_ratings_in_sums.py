@@ -7,25 +7,22 @@ from tests.rated_worlds import simulated
 from tests.service.client.worlds import served
 from tests.service.simulated_clients.test_ratings import (
     AS_PUBLISHED,
-    ITEMS,
     PEOPLE,
     RATES,
     ROUND,
     flags,
     people,
     play,
-    written,
 )
+from tests.service.simulated_clients.worlds import fetched, written
 
 from federank.cli.serve import report_guarantee
 from federank.errors import SettingError
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
-from federank.service.client.federation import fetch_model
-from federank.service.client.http import Client
 from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.secure_config import SecaggSpec
 from federank.service.simulated_clients.methods import Plan
-from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.verification import Servers, verify
 
 SETTINGS = {"factors": 4, "initial_range": 0.5, "seed": 3} | AS_PUBLISHED
@@ -38,7 +35,7 @@ TOLERANCE = 4 * CLIP / 4096
 def serving(folder, helper, method, *more):
     cohort = ["--helper", helper.origin, "--least-cohort", "20"]
     chosen = flags(SETTINGS | {"learning_rate": RATES[method]})
-    return served(folder, "--data", written(folder), "--method", method, *chosen, *ROUND, *cohort, *more)
+    return served(folder, "--data", written(people(), folder), "--method", method, *chosen, *ROUND, *cohort, *more)
 
 
 @pytest.mark.slow
@@ -71,9 +68,7 @@ def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verif
     with serving(tmp_path, helper, "pmf", *far) as address:
         played = rehearse(Rehearsal(plan=Plan(address=address), data=people(), seed=3, specs={}))
         result = verify(Servers(address, helper.origin))
-        with Client(address) as client:
-            federation = fetch_federation(client)
-            model = fetch_model(client, federation.info)
+        _, model = fetched(address)
         status = httpx.get(f"{address}/api/v1/status").json()
     assert played.tally.interactions == 2 * PEOPLE
     assert (result.versions, result.abandoned, model.version) == (0, 2, 0)
@@ -84,24 +79,20 @@ def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verif
     ("sigma", "guarantee", "is_warned"), [(0.0, "none: sums carry no noise", False), (2.0, "epsilon", True)]
 )
 def test_the_operator_is_sent_the_guarantee_and_what_noise_does_to_ratings(
-    tmp_path, helper, capsys, sigma, guarantee, is_warned
+    sqlite_store, helper, capsys, sigma, guarantee, is_warned
 ):
-    store, sums = f"sqlite:///{tmp_path / 'f.sqlite'}", SecaggSpec(helper=helper.origin, sigma=sigma, least_cohort=20)
-    open_store(store, FederationSpec(data=people, source="two", method="pmf", sums=sums))
-    report_guarantee(store, None)
+    sums = SecaggSpec(helper=helper.origin, sigma=sigma, least_cohort=20)
+    open_store(sqlite_store, FederationSpec(data=people, source="two", method="pmf", sums=sums))
+    report_guarantee(sqlite_store, None)
     said = capsys.readouterr()
     assert f"guarantee    {guarantee}" in said.out
     assert ("worse than each user's own mean" in said.err) == is_warned
 
 
-def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):
-    store, away = f"sqlite:///{tmp_path / 'f.sqlite'}", SecaggSpec(helper="http://127.0.0.1:9")
-    for settings, sentence in (
-        ({"rho": 2.0}, "--rho 2.0 hides nothing"),
-        ({"filling": "hybrid"}, "--filling hybrid hides nothing"),
-    ):
-        spec = FederationSpec(data=people, source="two", method="pmf", accepts_few=True, settings=settings, sums=away)
-        with pytest.raises(SettingError, match=sentence):
-            open_store(store, spec)
-    assert not list(tmp_path.glob("f.sqlite*"))
-    assert people().n_items == ITEMS
+@pytest.mark.parametrize("settings", [{"rho": 2.0}, {"filling": "hybrid"}])
+def test_virtual_ratings_are_refused_under_secure_aggregation(sqlite_store, tmp_path, settings):
+    away = SecaggSpec(helper="http://127.0.0.1:9")
+    spec = FederationSpec(data=people, source="two", method="pmf", accepts_few=True, settings=settings, sums=away)
+    with pytest.raises(SettingError, match=next(iter(settings))):
+        open_store(sqlite_store, spec)
+    assert list(tmp_path.iterdir()) == []
