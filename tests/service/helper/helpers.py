@@ -90,6 +90,14 @@ class Played:
 
 
 @asynccontextmanager
+async def in_round(store, folder, people=5, **changes):
+    """A helper that has offered round 0 to a leader; the leader, and the round's uploads."""
+    async with helping(store, folder) as (_, client):
+        leader = await Leader.of(client, **changes)
+        yield leader, Played(await leader.offer(0), people)
+
+
+@asynccontextmanager
 async def helping(store, folder, log=None, **settings):
     """A helper in this process; its service and a client of it."""
     chosen = HelperSettings(**(OPEN_TO_ALL | settings))

@@ -4,11 +4,10 @@ import asyncio
 import json
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import refused, succeeded
 from tests.service.federations import refusal, small_world, stored
-from tests.service.helper.helpers import Leader, Played, ThreadedHelper, helping
+from tests.service.helper.helpers import Leader, Played, ThreadedHelper, helping, in_round
 
-from federank.cli import federank
 from federank.errors import LeaderNotAllowed, SettingError
 from federank.secagg.keys import fingerprint, new_private_key, public_key_of
 from federank.service.helper.service import MOST_QUEUED_SECONDS, FairShare, price
@@ -26,7 +25,7 @@ async def registration(client, private):
     return leader, await leader.post("/federations", leader.config.to_bytes())
 
 
-async def test_strangers_take_no_places(store, tmp_path):
+async def test_leaders_must_be_allowed(store, tmp_path):
     """Any number of self-signed registrations leaves the helper empty, and an allowed leader gets in."""
     async with helping(store, tmp_path, most_federations=2, **CLOSED) as (service, client):
         for _ in range(5):
@@ -45,9 +44,7 @@ async def test_strangers_take_no_places(store, tmp_path):
 
 
 async def test_copies_of_a_report_are_refused(sqlite_store, tmp_path):
-    async with helping(sqlite_store, tmp_path) as (_, client):
-        leader = await Leader.of(client, noise=0)
-        played = Played(await leader.offer(0))
+    async with in_round(sqlite_store, tmp_path, noise=0) as (leader, played):
         assert refusal(await leader.prepare(0, [played.reports[0]] * 500)) == (422, "malformed")
 
 
@@ -56,7 +53,7 @@ def test_work_is_priced_by_length():
     assert price(78_000, is_checked=True) > price(78_000, is_checked=False)
 
 
-async def test_who_has_used_least_goes_first():
+async def test_fair_share_of_leaders():
     """One leader has ten slices waiting; another one's first slice does not wait for them."""
     share, order = FairShare(1), []
 
@@ -75,7 +72,7 @@ async def test_who_has_used_least_goes_first():
     assert order[:6].count("modest") == 3
 
 
-async def test_one_leader_has_a_bounded_queue_and_others_none_of_it():
+async def test_queue_of_each_leader_is_bounded():
     share = FairShare(1)
     share.admit("greedy", MOST_QUEUED_SECONDS)  # however long, the first is taken
     with pytest.raises(Refusal):
@@ -85,7 +82,7 @@ async def test_one_leader_has_a_bounded_queue_and_others_none_of_it():
     share.admit("greedy", 1.0)
 
 
-async def test_a_large_request_is_answered_in_slices(sqlite_store, tmp_path, monkeypatch):
+async def test_large_requests_are_answered_in_slices(sqlite_store, tmp_path, monkeypatch):
     monkeypatch.setattr("federank.service.helper.service.SLICE_SECONDS", 0.0)
     async with helping(sqlite_store, tmp_path) as (service, client):
         leader = await Leader.of(client, noise=0)
@@ -98,7 +95,7 @@ async def test_a_large_request_is_answered_in_slices(sqlite_store, tmp_path, mon
         assert f'federank_helper_work_seconds_total{{leader="{fingerprint(leader.config.leader_public())}"}}' in used
 
 
-def test_a_leader_that_is_not_allowed_keeps_its_key_until_it_is(tmp_path):
+def test_refused_leader_keeps_its_key(tmp_path):
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     with ThreadedHelper(tmp_path, **CLOSED) as helper:
         sums = SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=3)
@@ -109,21 +106,17 @@ def test_a_leader_that_is_not_allowed_keeps_its_key_until_it_is(tmp_path):
                 open_store(store, spec)
             keys.append(str(refusal.value).split("yet: ")[1].split(".")[0])
         assert keys[0] == keys[1]
-        done = CliRunner().invoke(federank, ["helper", "allow", keys[0], "--store", helper.store, "--name", "club"])
-        assert done.exit_code == 0, done.output
+        succeeded("helper", "allow", keys[0], "--store", helper.store, "--name", "club")
         assert open_store(store, spec) is not None
 
 
-def test_the_operator_allows_lists_and_removes(tmp_path):
-    store, runner = str(tmp_path / "helper.db"), CliRunner()
-    key = "00112233445566778899aabbccddeeff"
-    shown = "0011 2233 4455 6677 8899 aabb ccdd eeff"
-    for words in (["allow", key, "--name", "club"], ["allow", shown]):
-        assert runner.invoke(federank, ["helper", *words, "--store", store]).exit_code == 0
-    listed = runner.invoke(federank, ["helper", "--store", store, "list", "--json"])
-    assert [(one["fingerprint"], one["name"]) for one in json.loads(listed.stdout)] == [(shown, "club")]
-    assert runner.invoke(federank, ["helper", "remove", key, "--store", store]).exit_code == 0
-    again = runner.invoke(federank, ["helper", "remove", key, "--store", store])
-    assert isinstance(again.exception, SettingError)
-    wrong = runner.invoke(federank, ["helper", "allow", "12 34", "--store", store])
-    assert isinstance(wrong.exception, SettingError)
+def test_operator_allows_lists_and_removes(tmp_path):
+    store = tmp_path / "helper.db"
+    key, shown = "00112233445566778899aabbccddeeff", "0011 2233 4455 6677 8899 aabb ccdd eeff"
+    for words in ((key, "--name", "club"), (shown,)):
+        succeeded("helper", "allow", *words, "--store", store)
+    listed = json.loads(succeeded("helper", "--store", store, "list", "--json").stdout)
+    assert [(one["fingerprint"], one["name"]) for one in listed] == [(shown, "club")]
+    succeeded("helper", "remove", key, "--store", store)
+    for words in (("remove", key), ("allow", "12 34")):
+        assert isinstance(refused("helper", *words, "--store", store), SettingError)

@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.secagg.worlds import secagg_config
-from tests.service.federations import WAITS, Served, opened, refusal, serving
+from tests.service.federations import Served, eventually, opened, refusal, serving
 from tests.service.helper.helpers import ThreadedHelper, helping
 from tests.service.server.secure.federations import establish_sums
 
@@ -39,12 +40,10 @@ class Faulty:
         self.running, self.stream = running, stream
 
     async def until(self, code):
-        for _ in range(WAITS):
-            reasons = [reason.code for reason in self.running.service.health().reasons]
-            if code in reasons:
-                return
-            await asyncio.sleep(0.01)
-        raise AssertionError(f"{code} is not among {reasons}")
+        await eventually(lambda: code in [reason.code for reason in self.running.service.health().reasons])
+
+    def states(self):
+        return [line["state"] for line in self.lines() if line["event"] == "helper"]
 
     def lines(self):
         return [json.loads(line) for line in self.stream.getvalue().splitlines()]
@@ -82,7 +81,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("code", SPOILT)
-async def test_what_is_wrong_is_a_state_one_line_and_a_metric(sqlite_store, tmp_path, code):
+async def test_fault_is_a_state_one_log_line_and_a_metric(sqlite_store, tmp_path, code):
     helper = ThreadedHelper(tmp_path).start()
     token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
     async with serving(sqlite_store, token=token) as running:
@@ -107,29 +106,27 @@ async def test_what_is_wrong_is_a_state_one_line_and_a_metric(sqlite_store, tmp_
 
 
 @pytest.mark.parametrize("ahead", ["state = 'answered'", "number = number + 1"])
-async def test_a_backup_with_an_open_round_is_noticed_before_any_upload(sqlite_store, tmp_path, ahead):
+async def test_backup_with_an_open_round_is_noticed_before_any_upload(sqlite_store, helper, ahead):
     """The usual backup: put back without --restored, it would have clients upload to a round that is over."""
-    with ThreadedHelper(tmp_path) as helper:
-        token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
-        async with serving(sqlite_store, token=token) as running:
-            await running.open_round(0)
-        change(helper.store, f"UPDATE rounds SET {ahead}")
-        async with serving(sqlite_store, token=token, log=Log(stream)) as running:
-            faulty = Faulty(running, stream)
-            await faulty.until("leader-behind")
-            assert [line["state"] for line in faulty.lines() if line["event"] == "helper"] == ["leader-behind"]
+    token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
+    async with serving(sqlite_store, token=token) as running:
+        await running.open_round(0)
+    change(helper.store, f"UPDATE rounds SET {ahead}")
+    async with serving(sqlite_store, token=token, log=Log(stream)) as running:
+        faulty = Faulty(running, stream)
+        await faulty.until("leader-behind")
+        assert faulty.states() == ["leader-behind"]
 
 
-async def test_a_helper_that_is_back_is_noticed(sqlite_store, tmp_path):
-    with ThreadedHelper(tmp_path) as helper:
-        token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
-        helper.stop()
-        async with serving(sqlite_store, token=token, log=Log(stream)) as running:
-            faulty = Faulty(running, stream)
-            await faulty.until("helper-away")
-            helper.start()
-            await running.open_round(0)
-            assert [line["state"] for line in faulty.lines() if line["event"] == "helper"] == ["helper-away", "ok"]
+async def test_helper_that_is_back_is_noticed(sqlite_store, helper):
+    token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
+    helper.stop()
+    async with serving(sqlite_store, token=token, log=Log(stream)) as running:
+        faulty = Faulty(running, stream)
+        await faulty.until("helper-away")
+        helper.start()
+        await running.open_round(0)
+        assert faulty.states() == ["helper-away", "ok"]
 
 
 @pytest.mark.slow
@@ -150,7 +147,7 @@ def test_sigterm_is_honoured_while_the_helper_is_silent(tmp_path):
             server.stop()
 
 
-async def test_the_end_does_not_wait_for_a_slow_body_or_a_store_that_is_away(monkeypatch):
+async def test_stopping_waits_for_no_slow_body_or_absent_store(monkeypatch):
     """A request may take some moments more; a thread that waits for the store is left behind."""
     taken = []
 
@@ -205,58 +202,55 @@ def certificate_until(folder, end):
     return folder / "cert.pem", folder / "key.pem"
 
 
+@contextmanager
 def answering(certificate):
-    """A server on this machine that is full, with a certificate and its key or without."""
+    """A server on this machine that is full, with a certificate and its key or without; its port."""
     server = http.server.HTTPServer(("127.0.0.1", 0), Answering)
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
-
-
-def test_an_unknown_certificate_is_named_with_the_flag_for_it(tmp_path):
-    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
-    server = answering(certificate_until(tmp_path, later))
-    address = f"https://localhost:{server.server_port}"
     try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def in_days(days):
+    return datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+
+
+def test_unknown_certificate_names_its_flag(tmp_path):
+    with answering(certificate_until(tmp_path, in_days(1))) as port:
+        address = f"https://localhost:{port}"
         with pytest.raises(BadAnswer, match=" --helper-ca"):
             helper_keys(secagg_config(helper_origin=address), None)
         with pytest.raises(BadAnswer, match=" --ca"):
             verify(Servers(address, address))
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.mark.parametrize(("is_secure", "code"), [(True, CERTIFICATE), (False, FULL)])
-def test_an_expired_certificate_and_a_full_disk_are_named(tmp_path, is_secure, code):
-    past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-    certificate = certificate_until(tmp_path, past) if is_secure else None
-    authority = certificate[0].read_text() if certificate else None
-    server = answering(certificate)
-    noted = []
-    line = HelperLine(f"{'https' if is_secure else 'http'}://localhost:{server.server_port}", b"", authority)
-    line.on_change = noted.append
-    try:
+def test_expired_certificate_and_full_disk_are_named(tmp_path, is_secure, code):
+    certificate = certificate_until(tmp_path, in_days(-1)) if is_secure else None
+    authority, noted = certificate[0].read_text() if certificate else None, []
+    with answering(certificate) as port:
+        line = HelperLine(f"{'https' if is_secure else 'http'}://localhost:{port}", b"", authority)
+        line.on_change = noted.append
         for _ in range(2):
             with pytest.raises(HelperAway) as away:
                 line.identity()
-        assert (away.value.code, noted) == (code, [code])
-        assert not is_secure or "--helper-ca" in str(away.value)
-    finally:
         line.close()
-        server.shutdown()
-        server.server_close()
+    assert (away.value.code, noted) == (code, [code])
+    assert not is_secure or "--helper-ca" in str(away.value)
 
 
-async def test_a_helper_says_itself_why_it_cannot_serve(sqlite_store, tmp_path):
+async def test_helper_reports_its_own_faults(sqlite_store, tmp_path):
     stream = io.StringIO()
     async with helping(sqlite_store, tmp_path, log=Log(stream)) as (service, client):
         assert (await client.get("/ready")).status_code == 200
-        past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-        service.certificate, _ = certificate_until(tmp_path, past)
+        service.certificate, _ = certificate_until(tmp_path, in_days(-1))
         for _ in range(3):
             assert refusal(await client.get("/ready")) == (503, "certificate")
         [line] = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -268,7 +262,7 @@ async def test_a_helper_says_itself_why_it_cannot_serve(sqlite_store, tmp_path):
         assert "federank_helper_fault{" not in service.metrics.text({}).decode()
 
 
-def test_the_folder_of_round_keys_must_be_ones_own_and_goes_when_it_is_empty(tmp_path):
+def test_folder_of_round_keys_is_private_and_removed(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(SettingError):
