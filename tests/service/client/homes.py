@@ -39,7 +39,7 @@ class Home:
         self.federation, self.path, self.notes = federation, folder / f"{name}.sqlite", []
         self._sleep = sleep or (lambda _: None)
         folder.mkdir(exist_ok=True)
-        profile = folder / f"{name}.csv"
+        profile = folder / f"me-{name}.csv"
         ids = [100 + item if isinstance(item, int) else item for item in items]
         profile.write_text("item\n" + "".join(f"{item}\n" for item in ids))
         more = {"random_bits": random.Random(1).getrandbits} | more  # the same in every run

@@ -585,7 +585,7 @@ def test_failed_first_enrolment_leaves_no_file(federation, tmp_path):
     federation.fault("POST", "/devices", *[(503, {}, b"")] * 9)
     with pytest.raises(NoAnswer):
         home_of(federation, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["device.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["me-device.csv"]
 
 
 def test_recommendations_are_local(home):
