@@ -11,6 +11,7 @@ The generator is Threefry-4x32 with 20 rounds (Salmon et al., Parallel random nu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -175,7 +176,7 @@ def absent_item(profile: Any, start: Any, size: Any, rank: Any) -> Any:
     return rank + low
 
 
-# Initial values: normal numbers, drawn by (seed, user or item, column).
+# Initial values, drawn by (seed, user or item, column).
 
 
 @inlined
@@ -191,13 +192,34 @@ def normal_rows(
     rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None, first_row: int = 0
 ) -> FloatMatrix:
     """Normal numbers of mean 0 and deviation `scale`; rows are padded with zeros to `width`. Compiles nothing."""
+
+    def normal(a: Any, b: Any, c: Any, d: Any) -> Any:
+        return scale * np.column_stack((*normal_pair(a, b), *normal_pair(c, d)))
+
+    return _rows_of(normal, rows, columns, seed, purpose, width, first_row)
+
+
+def uniform_rows(
+    rows: int, columns: int, *, seed: int, purpose: int, span: float, width: int | None = None, first_row: int = 0
+) -> FloatMatrix:
+    """Uniform numbers in a range of width `span` around zero, named and padded in the same way."""
+
+    def uniform(*drawn: Any) -> Any:
+        return span * (np.column_stack(drawn).astype(np.float64) / WORDS - 0.5)
+
+    return _rows_of(uniform, rows, columns, seed, purpose, width, first_row)
+
+
+def _rows_of(
+    numbers: Callable[..., Any], rows: int, columns: int, seed: int, purpose: int, width: int | None, first_row: int
+) -> FloatMatrix:
+    """A table of what these make of each draw's four words; a draw is named by its row and column."""
     table = np.zeros((rows, width or columns), dtype=np.float32)
-    numbers = np.arange(first_row, first_row + rows, dtype=np.uint32)
+    names = np.arange(first_row, first_row + rows, dtype=np.uint32)
     for first in range(0, columns, 4):
         with words_wrap_around():
-            a, b, c, d = words(seed, numbers, purpose, 0, first // 4)
-        drawn = np.column_stack((*normal_pair(a, b), *normal_pair(c, d)))
-        table[:, first : min(first + 4, columns)] = scale * drawn[:, : columns - first]
+            drawn = words(seed, names, purpose, 0, first // 4)
+        table[:, first : min(first + 4, columns)] = numbers(*drawn)[:, : columns - first]
     return table
 
 

@@ -122,11 +122,7 @@ def read_recommendations(path: str | os.PathLike[str], known: Interactions | Non
     """
     path = Path(path)
     table = _table_by_name(path)
-    if table is None:
-        rows = _rows(path)
-        _refuse_repeats(rows, path)
-    else:
-        rows = _rows_of_frame(table, str(path))
+    rows = _rows(path) if table is None else _rows_of_frame(table, str(path))
     if known is not None:
         _refuse_unknown(rows, "user", known.user_ids, path)
         _refuse_unknown(rows, "item", known.item_ids, path)
@@ -166,19 +162,30 @@ def _rows_of_frame(frame: Any, label: str) -> pl.DataFrame:
     if empty is not None:
         raise DataError(f"{label} has an empty {empty} in row {int(columns[empty].is_null().arg_true()[0]) + 1}.")
     rows = pl.DataFrame(columns).with_columns(pl.col("user", "item").cast(pl.String)).with_row_index("line", offset=1)
-    if "score" not in columns:
-        rows = rows.with_columns(score=-pl.col("line").cast(pl.Float64))
-    if rows["score"].cast(pl.Float64, strict=False).is_null().any() or rows["score"].cast(pl.Float64).is_nan().any():
-        raise DataError(f"{label} has a score that is not a number; remove such rows.")
-    repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
-    if len(repeats):
-        raise DataError(
-            f"Row {repeats['line'][0]} of {label} recommends item {repeats['item'][0]} to user {repeats['user'][0]} "
-            "a second time; keep one row for each."
-        )
     if not len(rows):
         raise DataError(f"{label} has no rows; one per recommended item is needed.")
-    return rows.select("line", "user", "item", pl.col("score").cast(pl.Float64))
+    if "score" not in columns:
+        rows = rows.with_columns(score=-pl.col("line").cast(pl.Float64))
+    return _checked(rows, "Row", label)
+
+
+def _checked(rows: pl.DataFrame, unit: str, label: str) -> pl.DataFrame:
+    """Rows (line, user, item, score), if every score is a number and no item is recommended to a user twice."""
+    numbers = rows["score"].cast(pl.Float64, strict=False)
+    bad = rows.filter(numbers.is_null() | numbers.is_nan())
+    if len(bad):
+        hint = " If it is a header, remove it." if bad["line"][0] == rows["line"][0] else ""
+        raise BadFile(
+            f"{unit} {bad['line'][0]} of {label} has the score {bad['score'][0]!r}, which is not a number.{hint}"
+        )
+    repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
+    if len(repeats):
+        line, user, item, _ = repeats.select("line", "user", "item", "score").row(0)
+        raise BadFile(
+            f"{unit} {line} of {label} recommends item {item} to user {user} a second time; {len(repeats):,} of them "
+            "repeat an earlier one. Keep one for each."
+        )
+    return rows.select("line", "user", "item", score=numbers)
 
 
 def _gathered(rows: pl.DataFrame) -> Recommendations:
@@ -217,29 +224,12 @@ def _rows(path: Path) -> pl.DataFrame:
     if len(uneven):
         line, width = uneven.row(0)
         raise BadFile(f"Line {line} of {path} has {width} column{'s' * (width > 1)}; {_NEEDED}.")
-    fields = pl.col("text").str.split_exact("\t", 2).struct.rename_fields(["user", "item", "written"])
+    fields = pl.col("text").str.split_exact("\t", 2).struct.rename_fields(["user", "item", "score"])
     rows = lines.select("line", fields).unnest("text")
     nameless = rows.filter((pl.col("user") == "") | (pl.col("item") == ""))
     if len(nameless):
         raise BadFile(f"Line {nameless['line'][0]} of {path} lacks its user or its item; {_NEEDED}.")
-    rows = rows.with_columns(score=pl.col("written").cast(pl.Float64, strict=False))
-    bad = rows.filter(pl.col("score").is_null() | pl.col("score").is_nan())
-    if len(bad):
-        hint = " If it is a header, remove it." if bad["line"][0] == rows["line"][0] else ""
-        raise BadFile(
-            f"Line {bad['line'][0]} of {path} has the score {bad['written'][0]!r}, which is not a number.{hint}"
-        )
-    return rows.drop("written")
-
-
-def _refuse_repeats(rows: pl.DataFrame, path: Path) -> None:
-    repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
-    if len(repeats):
-        line, user, item, _ = repeats.row(0)
-        raise BadFile(
-            f"Line {line} of {path} recommends item {item} to user {user} a second time; {len(repeats):,} lines repeat "
-            "an earlier one. Keep one line for each."
-        )
+    return _checked(rows, "Line", str(path))
 
 
 def _refuse_unknown(rows: pl.DataFrame, kind: str, known: Ids, path: Path) -> None:

@@ -10,9 +10,9 @@ from tests.rated_worlds import rated_world, rating_federation, simulated, two_op
 
 from federank.errors import BadMessage, SettingError
 from federank.federation.method import Client, ItemGradients, Scale
-from federank.federation.rng import USER_FACTORS, words_wrap_around
+from federank.federation.rng import USER_FACTORS, uniform_rows, words_wrap_around
 from federank.methods.fedrec.method import PMF, SVDPlusPlus, rating_recipe, step_of
-from federank.methods.fedrec.reference import folded_in, implicit_part, uniform_rows, virtual_items
+from federank.methods.fedrec.reference import folded_in, implicit_part, virtual_items
 from federank.methods.fedrec.simulation import PMFSettings, RatingFederation, play_compiled
 
 FACTORS, ITEMS = 4, 30

@@ -12,10 +12,10 @@ from tests.service.web.questions import CLOSE
 from federank.errors import BadMessage
 from federank.federation import wire
 from federank.federation.method import Client, ItemGradients, UserVector
-from federank.federation.rng import USER_FACTORS, words_wrap_around
+from federank.federation.rng import USER_FACTORS, uniform_rows, words_wrap_around
 from federank.federation.secure import secure_vector
 from federank.methods.fedrec.method import PMF, RatingModel, rating_recipe
-from federank.methods.fedrec.reference import uniform_rows, virtual_items
+from federank.methods.fedrec.reference import virtual_items
 
 ITEMS, FACTORS, SEED, USER = 60, 5, 11, 2_000_000_123
 STARS = {2: 5, 3: 1, 8: 4, 21: 3, 34: 5, 55: 2, 58: 4}

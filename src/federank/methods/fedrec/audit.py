@@ -43,14 +43,12 @@ _MOST = 65_535
 
 
 class RatingObserver:
-    """The honest-but-curious server: counts the items of some clients' uploads, or of their first `most_updates`, in
-    a run's rounds.
-    """
+    """The honest-but-curious server: counts the items of some clients' uploads in a run's rounds."""
 
-    def __init__(self, federation: RatingFederation, users: IntVector, most_updates: int = _MOST) -> None:
+    def __init__(self, federation: RatingFederation, users: IntVector) -> None:
         n_items = len(federation.item_vectors)
         self.users, self.federation, self.round_number = users, federation, 0
-        self.most_updates = most_updates
+        self.named_once = np.zeros((len(users), n_items), dtype=np.bool_)
         self.times_named = np.zeros((len(users), n_items), dtype=np.uint16)
         self.updates = np.zeros(len(users), dtype=np.int64)
         self._row_of_user = np.full(len(federation.user_vectors), -1, dtype=np.int32)
@@ -65,8 +63,8 @@ class RatingObserver:
             round_number,
             self._row_of_user,
             self.times_named,
+            self.named_once,
             self.updates,
-            self.most_updates,
         )
         self.round_number = max(self.round_number, round_number)
 
@@ -79,8 +77,8 @@ def _watch(
     end: int,
     row_of_user: IntVector,
     times_named: NDArray[np.uint16],
+    named_once: NDArray[np.bool_],
     updates: LongVector,
-    most_updates: int,
 ) -> None:
     """Lay out what followed clients learn from, round by round, and count it."""
     recipe, raters, n_items = run.recipe, run.raters, len(run.item_vectors)
@@ -90,13 +88,14 @@ def _watch(
             position = k if recipe.batch else choose_one(recipe.seed, r, recipe.participants)
             user = recipe.participants[position]
             row = row_of_user[user]
-            if row < 0 or updates[row] >= most_updates:
+            if row < 0 or updates[row] >= _MOST:
                 continue
             size, count = lay_out(recipe, raters, user, r, n_items, workspace)
             updates[row] += 1
             for named in range(size + count):
                 item = workspace.items[named]
                 times_named[row, item] += np.uint16(1)
+                named_once[row, item] |= updates[row] == 1
 
 
 # What an honest-but-curious server of FedRec knows about some users.
@@ -292,14 +291,13 @@ def audit_model(model: PMF, *, sees: str = "updates", people: int | None = None)
     drawn = draw_users(model.settings.seed, established.recipe.participants, people)
     followed = np.sort(drawn[: people or max(1, MOST_CELLS // data.n_items)])
     iterations = model.settings.iterations
-    observer, one = RatingObserver(established, followed), RatingObserver(established, followed, most_updates=1)
-    for watching in (observer, one):
-        watching.watch_until(iterations * established.rounds_per_epoch)
+    observer = RatingObserver(established, followed)
+    observer.watch_until(iterations * established.rounds_per_epoch)
     attacks = with_own_attacks(RATING_ATTACKS[sees], "fedrec", sees)
     if not established.recipe.implicit:
         attacks.pop("second_rows")
     sent = np.broadcast_to(np.True_, (len(followed), data.n_items))  # every client sends all of its history
-    findings = judge_everyone(iterations, data, followed, sent, attacks, lambda rows: _view(model, observer, one, rows))
+    findings = judge_everyone(iterations, data, followed, sent, attacks, lambda rows: _view(model, observer, rows))
     ratings = _ratings_audit(model, established, np.sort(drawn[:_MOST_READ])) if sees == "updates" else None
     about = about_audit(
         data,
@@ -325,7 +323,7 @@ def _refuse(model: PMF, sees: str) -> None:
         raise SettingError("Without a federation nothing is sent, and everyone's ratings are in one place already.")
 
 
-def _view(model: PMF, observer: RatingObserver, one: RatingObserver, rows: IntVector) -> RatingView:
+def _view(model: PMF, observer: RatingObserver, rows: IntVector) -> RatingView:
     federation, data = observer.federation, model.training
     second = np.zeros(observer.times_named[rows].shape, dtype=np.bool_)
     if federation.recipe.implicit:
@@ -335,7 +333,7 @@ def _view(model: PMF, observer: RatingObserver, one: RatingObserver, rows: IntVe
     return RatingView(
         times,
         observer.updates[rows],
-        one.times_named[rows] > 0,
+        observer.named_once[rows],
         second,
         model.item_vectors,
         max(1, round(len(data) / data.n_users)),

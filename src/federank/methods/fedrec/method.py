@@ -44,7 +44,7 @@ from federank.federation.method import (
     UserVector,
     setting,
 )
-from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, uniform_rows
 from federank.federation.wire import Array
 from federank.methods.fedrec.reference import (
     ImplicitGradients,
@@ -58,7 +58,6 @@ from federank.methods.fedrec.reference import (
     folded_in,
     implicit_part,
     stepped,
-    uniform_rows,
 )
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank._numerics.rows import dot, inlined
 from federank.federation.method import Client, ItemGradients, ItemSums
-from federank.federation.rng import VIRTUAL, WORDS, absent_item, below, words, words_wrap_around
+from federank.federation.rng import VIRTUAL, absent_item, below, words, words_wrap_around
 from federank.federation.wire import Array, array
 
 # What crosses the wire, and what the server keeps.
@@ -402,20 +402,6 @@ def stepped(
     shares: Any = (1 / np.maximum(counts, 1.0)).astype(sums.dtype)
     moved: FloatMatrix = vectors - rate_after(recipe, iteration) * (sums * shares[:, None]).astype(np.float32)
     return moved
-
-
-# First values of vectors where ratings are learnt: uniform numbers of mean zero, drawn like every other choice.
-
-
-def uniform_rows(rows: int, columns: int, *, seed: int, purpose: int, span: float, first_row: int = 0) -> FloatMatrix:
-    """Uniform numbers in a range of width `span` around zero; each is named by its row and column."""
-    table = np.zeros((rows, columns), dtype=np.float32)
-    numbers = np.arange(first_row, first_row + rows, dtype=np.uint32)
-    for first in range(0, columns, 4):
-        with words_wrap_around():
-            drawn = np.column_stack(words(seed, numbers, purpose, 0, first // 4)).astype(np.float64)
-        table[:, first : first + 4] = (span * (drawn / WORDS - 0.5))[:, : columns - first]
-    return table
 
 
 # Fold-in: a user's vector in closed form, from few ratings or from many.

@@ -20,7 +20,7 @@ from federank.checks import Settings, setting
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import SettingError
 from federank.federation.method import Client, ItemGradients, UserVector
-from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, uniform_rows, words_wrap_around
 from federank.methods.fedrec import kernels
 from federank.methods.fedrec.kernels import AHEAD, Raters, RatingRun, Sums, Workspace
 from federank.methods.fedrec.method import FedRecSettings, rating_recipe
@@ -31,7 +31,6 @@ from federank.methods.fedrec.reference import (
     RatingRecipe,
     compute_ratings,
     stepped,
-    uniform_rows,
 )
 from federank.simulation.cluster import (
     Part,
@@ -121,15 +120,20 @@ class RatingFederation:
         assert data.ratings is not None, "ratings are learnt from ratings"
         recipe = settings.recipe(data.profiles.sizes, data.n_items)
         totals = np.bincount(data.users, weights=data.ratings, minlength=data.n_users)
-        sizes = np.maximum(data.profiles.sizes, 1)
+        sizes, width = np.maximum(data.profiles.sizes, 1), padded_width(settings.factors)
+
+        def first_values(rows: int, purpose: int) -> FloatMatrix:
+            span, seed = settings.initial_range, settings.seed
+            return uniform_rows(rows, settings.factors, seed=seed, purpose=purpose, span=span, width=width)
+
         return cls(
             recipe,
             data.profiles,
             data.ratings,
             (totals / sizes).astype(np.float32),
-            _first_values(settings, data.n_items, ITEM_FACTORS),
-            _first_values(settings, data.n_items if recipe.implicit else 0, IMPLICIT_FACTORS),
-            _first_values(settings, data.n_users, USER_FACTORS),
+            first_values(data.n_items, ITEM_FACTORS),
+            first_values(data.n_items if recipe.implicit else 0, IMPLICIT_FACTORS),
+            first_values(data.n_users, USER_FACTORS),
             np.zeros(data.n_users, dtype=np.int32),
         )
 
@@ -233,13 +237,6 @@ class RatingFederation:
     def why_diverged(self) -> str:
         """What is to blame if the factors are no longer finite numbers."""
         return f"learning_rate {self.recipe.learning_rate:g} is too large for this data; try a smaller one."
-
-
-def _first_values(settings: PMFSettings, rows: int, purpose: int) -> FloatMatrix:
-    table = np.zeros((rows, padded_width(settings.factors)), dtype=np.float32)
-    span, factors = settings.initial_range, settings.factors
-    table[:, :factors] = uniform_rows(rows, factors, seed=settings.seed, purpose=purpose, span=span)
-    return table
 
 
 # The compiled engine: prepares what the kernels need, and calls the one that fits the recipe.
