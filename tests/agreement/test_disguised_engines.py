@@ -22,7 +22,7 @@ EVERYONE = {"clients_per_round": "all", "triples": 3}
         {"clip": 0.5, "pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0, **EVERYONE},
         {"clip": 1e9, "order": "as-printed", **EVERYONE},
         {"clip": 0.3, "server": "adam", "dropout": 0.5, **EVERYONE},
-        {"clip": 0.3, "item_pull": 0.5, **EVERYONE},
+        {"clip": 0.3, "weight_decay": 0.5, **EVERYONE},
         {"weights": "mean", **EVERYONE},
         {"weights": "profile", "clip": 0.3, "triples": 4, "dropout": 0.5, "clients_per_round": 4},
         {"weights": "profile", "server": "adam", **EVERYONE},

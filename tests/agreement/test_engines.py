@@ -63,7 +63,7 @@ CONFIGURATIONS = {
     "dropout": {"dropout": 0.4},
     "dropout, many pairs": {"dropout": 0.4, "triples": 4, "clients_per_round": "all"},
     "zero biases, other rates": {"initial_biases": "zero", "learning_rate": 0.5, "initial_scale": 0.5},
-    "adam": {"server": "adam", "clients_per_round": "all", "triples": "3x profile", "item_pull": 2.0},
+    "adam": {"server": "adam", "clients_per_round": "all", "triples": "3x profile", "weight_decay": 2.0},
     "adam, one client": {"server": "adam", "learning_rate": 0.01, "beta1": 0.5, "beta2": 0.9},
     "adam, hardly anyone there": {"server": "adam", "online": 0.2, "clients_per_round": 2},
     "adam, fixed-subset": {
@@ -73,7 +73,7 @@ CONFIGURATIONS = {
         "clients_per_round": "all",
         "triples": "mean",
     },
-    "a pull alone": {"item_pull": 0.5, "clients_per_round": 4},
+    "weight decay alone": {"weight_decay": 0.5, "clients_per_round": 4},
     "regularisers": {"user_regulariser": 1.0, "positive_regulariser": 2.0, "negative_regulariser": 0.5},
 }
 
@@ -105,7 +105,7 @@ def large_round(**server):
     )
 
 
-@pytest.mark.parametrize("server", [{}, {"server": "adam", "item_pull": 3.0}], ids=["plain", "adam"])
+@pytest.mark.parametrize("server", [{}, {"server": "adam", "weight_decay": 3.0}], ids=["plain", "adam"])
 def test_the_number_of_threads_changes_no_bit(server):
     one, two = large_round(**server), large_round(**server)
     assert shard_count(one.recipe, *one.item_vectors.shape) > 2

@@ -45,7 +45,7 @@ FPL = {
     "randomized-response": PARALLEL | MEAN | {"sharing": "randomized-response", "item_epsilon": 1.0},
     "clipped, with noise": PARALLEL | ONE | {"clip": 0.5, "noise": 0.5, "noise_on": "all-rows"},
     "few uploads": PRESETS["few"] | {"epochs": 6},
-    "adam, online, dropout": STOCHASTIC | MEAN | {"server": "adam", "online": 0.7, "dropout": 0.2, "item_pull": 0.1},
+    "adam, online, dropout": STOCHASTIC | MEAN | {"server": "adam", "online": 0.7, "dropout": 0.2, "weight_decay": 0.1},
 }
 
 

@@ -59,7 +59,7 @@ CONFIGURATIONS = {
         "item_epsilon": 1.0,
         "pi": 0.3,
     },
-    "adam": {"clients_per_round": "all", "triples": 6, "server": "adam", "item_pull": 3.0},
+    "adam": {"clients_per_round": "all", "triples": 6, "server": "adam", "weight_decay": 3.0},
 }
 AS_COMPILED = {"everybody", "a randomized-response choice", "adam"}
 

@@ -41,7 +41,7 @@ def simulated(kind, **settings):
 
 FEDERATIONS = {
     "fpl": lambda: pairs(clients_per_round="all", triples=6, pi=0.5, dropout=0.2),
-    "fpl, adam": lambda: pairs(clients_per_round=100, triples=3, server="adam", item_pull=1.0),
+    "fpl, adam": lambda: pairs(clients_per_round=100, triples=3, server="adam", weight_decay=1.0),
     "frugal": lambda: squares(messages=3),
     "frugal, cohorts": lambda: squares(messages=1, cohorts=3, dropout=0.2),
     "frugal, minimum support": lambda: squares(messages=3, min_support=40),
@@ -101,7 +101,7 @@ def test_shards_return_to_earlier_states(name):
     spread = one.spread()
     worker = spread.shard_type(spread.part(spread.partitions))
     before = {table: states.copy() for table, states in worker.states().items()}
-    assert set(before) == set(spread.kept)
+    assert set(before) == set(spread.client_tables)
     clients = [np.flatnonzero(one.profiles.sizes > 4).astype(np.int32)[:4]]
     (first,) = worker.train(spread.message(-1), clients)
     assert any((worker.states()[table] != states).any() for table, states in before.items())

@@ -195,7 +195,7 @@ class MethodGroup(click.Group):
 _SECTIONS = dict.fromkeys(
     ("online", "trace", "dropout", "cohorts", "rounding", "policies", "budget", "item_epsilon"), SCHEDULE
 )
-_SECTIONS |= dict.fromkeys(("encoding", "item_pull", "most_triples", "most_shown", "sigma", "delta"), MORE)
+_SECTIONS |= dict.fromkeys(("encoding", "weight_decay", "most_triples", "most_shown", "sigma", "delta"), MORE)
 
 METHOD_NAMED = "federank.method_named"
 """Context key: whether the user named the method."""

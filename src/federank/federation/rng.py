@@ -67,14 +67,14 @@ def _rotated(word: Any, by: int) -> Any:
     return ((word << by) | (word >> (32 - by))) & _ONES
 
 
-def _given(number: Any) -> Any:
+def _as_word(number: Any) -> Any:
     """A part of a draw's key as a word."""
     word = np.uint32(number)
     return int(word) if word.ndim == 0 else word
 
 
 @overload(_word, jit_options={"forceinline": True}, strict=False)
-@overload(_given, jit_options={"forceinline": True}, strict=False)
+@overload(_as_word, jit_options={"forceinline": True}, strict=False)
 def _compiled_word(number: Any) -> Any:
     return lambda number: np.uint32(number)
 
@@ -138,7 +138,7 @@ def words(seed: Any, user: Any, purpose: int, round_number: Any, counter: Any) -
     """The four random words of one draw."""
     zero = _word(0)
     a, b, c, d = threefry(
-        _given(seed), _given(user), _given(purpose), zero, _given(round_number), _given(counter), zero, zero
+        _as_word(seed), _as_word(user), _as_word(purpose), zero, _as_word(round_number), _as_word(counter), zero, zero
     )
     return np.uint32(a), np.uint32(b), np.uint32(c), np.uint32(d)
 

@@ -68,7 +68,7 @@ def decode_parts(
         others = f", and may have {_listed(optional)}" if optional else ""
         raise BadMessage(f"{_at_start(name)} has the parts {_listed(needed)}{others}; found {_listed(arrays)[:200]}.")
     about = _about(content) if numbers else {}
-    return Parts(arrays, {number: _whole(about.get(number), number, name) for number in numbers})
+    return Parts(arrays, {number: _integer(about.get(number), number, name) for number in numbers})
 
 
 def check_items(name: str, items: IntVector, n_items: int) -> None:
@@ -97,7 +97,7 @@ def _about(content: bytes) -> dict[str, Any]:
     return about if isinstance(about, dict) else {}
 
 
-def _whole(text: Any, number: str, name: str) -> int:
+def _integer(text: Any, number: str, name: str) -> int:
     if not isinstance(text, str) or not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER):
         raise BadMessage(f"{_at_start(name)} says its {number} as an integer; found {str(text)[:40]!r}.")
     return int(text)

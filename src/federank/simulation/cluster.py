@@ -169,7 +169,7 @@ class Spread(Protocol):
     sets them, because another shard was lost."""
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def client_tables(self) -> tuple[str, ...]:
         """The tables of client states, which shards hold."""
         ...
 
@@ -336,7 +336,7 @@ class Cluster:
             except ClusterGone:
                 self._gather()  # shards outlive their head for a while, so their state can still be collected
                 raise
-        if not self._spread.kept or now - self._held_at > _SECONDS_TO_HOLD:
+        if not self._spread.client_tables or now - self._held_at > _SECONDS_TO_HOLD:
             self._gather()
 
     def _train(self, partitions: list[IntVector]) -> Iterator[tuple[int, Any]]:
@@ -358,10 +358,10 @@ class Cluster:
         return references
 
     def _gather(self) -> None:
-        if self._spread.kept:
+        if self._spread.client_tables:
             parts = [answer(self._ray, reference) for reference in [shard.states.remote() for shard in self._shards]]
             for shard, states in enumerate(parts):
-                for name in self._spread.kept:
+                for name in self._spread.client_tables:
                     getattr(self._federation, name)[self._users_of(shard)] = states[name]
         self._hold()
 
@@ -369,7 +369,7 @@ class Cluster:
         """Make this the recovery state. Client states are not copied: no round changes the federation's own."""
         self._held_round, self._held_at = self._federation.round_number, time.monotonic()
         tables = self._federation.tables().all
-        self._held = {name: table.copy() for name, table in tables.items() if name not in self._spread.kept}
+        self._held = {name: table.copy() for name, table in tables.items() if name not in self._spread.client_tables}
 
     def _go_back(self) -> None:
         for name, table in self._held.items():
@@ -382,7 +382,7 @@ class Cluster:
         watch_head(self._ray)  # a cluster without its head cannot start shards
         for shard, actor in enumerate(self._shards):
             users = self._users_of(shard)
-            states = {name: getattr(self._federation, name)[users] for name in self._spread.kept}
+            states = {name: getattr(self._federation, name)[users] for name in self._spread.client_tables}
             try:
                 answer(self._ray, actor.restore.remote(states))
             except losses(self._ray):
@@ -403,8 +403,8 @@ class Cluster:
     def _refuse_other_versions(self) -> None:
         """Refuse machines with another version of FedeRank."""
         try:
-            asked = [shard.__ray_call__.remote(_version_of) for shard in self._shards]
-            versions = {answer(self._ray, reference) for reference in asked}
+            references = [shard.__ray_call__.remote(_version_of) for shard in self._shards]
+            versions = {answer(self._ray, reference) for reference in references}
         except losses(self._ray) as reason:
             raise ClusterGone(
                 f"The cluster's machines could not take the clients: {first_line(reason)} Is FedeRank installed on all "
@@ -453,6 +453,6 @@ def _refuse_more_than(most: int, shards: int | None, why: str) -> None:
 def _store_bytes(federation: Any, spread: Spread) -> int:
     """Memory for messages between processes: histories and client states once, and a round's messages twice."""
     tables = federation.tables()
-    states = sum(tables.devices[name].nbytes for name in spread.kept)
+    states = sum(tables.devices[name].nbytes for name in spread.client_tables)
     model = sum(table.nbytes for table in tables.server.values())
     return int(1.5 * (federation.profiles.items.nbytes + 2 * states + 2 * (len(spread.partitions) + 1) * model))

@@ -217,7 +217,7 @@ class Simulation:
         no_users = np.zeros(0, dtype=np.int32)
         part.schedule = self.schedule._replace(participants=no_users, uploads=no_users)
         part.shared_profiles = AS_HISTORIES_ARE
-        for name in SimulationSpread.kept_by(self):
+        for name in SimulationSpread.client_tables_of(self):
             setattr(part, name, getattr(self, name)[first:last])
         part.sent, part.counted = no_users, np.zeros_like(self.counted)
         return part
@@ -260,8 +260,8 @@ class SimulationShard:
     """Some of the clients, on one machine of a cluster."""
 
     def __init__(self, part: Simulation) -> None:
-        self._simulation, self._kept = part, SimulationSpread.kept_by(part)
-        for name in self._kept:  # arrays that come through Ray are read-only
+        self._simulation, self._client_tables = part, SimulationSpread.client_tables_of(part)
+        for name in self._client_tables:  # arrays that come through Ray are read-only
             setattr(part, name, np.array(getattr(part, name)))
 
     def train(self, message: tuple[int, int, Any], partitions: list[IntVector]) -> list[tuple[RoundSum, LongVector]]:
@@ -276,7 +276,7 @@ class SimulationShard:
 
     def states(self) -> dict[str, wire.Array]:
         """The states of its clients."""
-        return {name: getattr(self._simulation, name) for name in self._kept}
+        return {name: getattr(self._simulation, name) for name in self._client_tables}
 
     def restore(self, states: dict[str, wire.Array]) -> None:
         """Restore these states."""
@@ -290,12 +290,12 @@ class SimulationSpread:
     shard_type: ClassVar = SimulationShard
 
     def __init__(self, simulation: Simulation) -> None:
-        self._simulation, self.kept = simulation, self.kept_by(simulation)
+        self._simulation, self.client_tables = simulation, self.client_tables_of(simulation)
         able, n_users = simulation.schedule.participants, len(simulation.sent)
         self.partitions = partition_starts(able, n_users, min(MAX_PARTITIONS, len(able)))
 
     @staticmethod
-    def kept_by(simulation: Simulation) -> tuple[str, ...]:
+    def client_tables_of(simulation: Simulation) -> tuple[str, ...]:
         """The tables of client states."""
         states = simulation.client_states
         return (*(f"clients/{name}" for name in states), "trained") if states else ()

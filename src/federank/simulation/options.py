@@ -98,7 +98,7 @@ def takes_training_options(fit: Callable[P, R]) -> Callable[P, R]:
     own = inspect.signature(fit).parameters
 
     @functools.wraps(fit)
-    def asked(*args: P.args, **kwargs: P.kwargs) -> R:
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         for name in kwargs.keys() - own.keys():
             meant = (get_close_matches(name, ALL_OF_IT, n=1) or ["threads"])[0]
             raise SettingError(
@@ -107,4 +107,4 @@ def takes_training_options(fit: Callable[P, R]) -> Callable[P, R]:
             )
         return fit(*args, **kwargs)
 
-    return asked
+    return checked

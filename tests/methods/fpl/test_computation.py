@@ -227,13 +227,13 @@ def test_adam_is_the_published_formula():
 
 
 def test_weight_decay_moves_every_vector_towards_zero_and_no_bias():
-    decayed = method(item_pull=2.0, learning_rate=0.1)
+    decayed = method(weight_decay=2.0, learning_rate=0.1)
     state = after(decayed, server(decayed), STILL)
     np.testing.assert_allclose(state.vectors, 0.8 * VECTORS, rtol=1e-6)
     np.testing.assert_allclose(state.biases, [0.1, 0.25, 0.3], rtol=1e-6)
 
 
-@pytest.mark.parametrize("settings", [{"server": "adam", "item_pull": 2.0}, {"item_pull": 2.0}, {}], ids=str)
+@pytest.mark.parametrize("settings", [{"server": "adam", "weight_decay": 2.0}, {"weight_decay": 2.0}, {}], ids=str)
 def test_a_round_without_an_update_leaves_the_model_as_it_is(settings):
     chosen = method(**settings)
     before = after(chosen, server(chosen), UPDATE)

@@ -36,7 +36,7 @@ FRUGAL = (
 FPL = (
     "--factors 4 --learning-rate 0.1 --user-regulariser 0.1 --positive-regulariser 0.1 --negative-regulariser 0.1 "
     "--order as-in-code --mask as-printed --triples 8 --most-triples 9 --initial-scale 0.2 --initial-biases normal "
-    "--seed 4 --server adam --beta1 0.8 --beta2 0.99 --item-pull 0.01 --uploads-per-client 90 --clip 20"
+    "--seed 4 --server adam --beta1 0.8 --beta2 0.99 --weight-decay 0.01 --uploads-per-client 90 --clip 20"
 )
 RATINGS = (
     "--factors 4 --learning-rate 0.2 --decay 0.8 --regulariser 0.01 --initial-range 0.1 --t-predict 4 --t-local 9 "

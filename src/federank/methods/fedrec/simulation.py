@@ -306,7 +306,7 @@ class RatingSpread:
     """The driver's part of a federation on a cluster."""
 
     shard_type: ClassVar = UserShard
-    kept: ClassVar[tuple[str, ...]] = ("user_vectors", "participations")
+    client_tables: ClassVar[tuple[str, ...]] = ("user_vectors", "participations")
 
     def __init__(self, federation: RatingFederation) -> None:
         if not federation.recipe.batch:

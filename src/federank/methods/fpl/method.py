@@ -183,7 +183,7 @@ class FPLRules(PairwiseSettings):
     """Adam: decay of the first moment."""
     beta2: float = setting(0.999, fraction=True, expert=True)
     """Adam: decay of the second moment."""
-    item_pull: float = setting(0.0, 0)
+    weight_decay: float = setting(0.0, 0)
     """Weight decay of all item vectors at the server, once per round."""
 
     def check_server(self) -> None:
@@ -337,8 +337,8 @@ class FPL(FPLRules, FederatedMethod):
         if not sums.count:
             return state
         ascent = sums.vectors
-        if self.item_pull > 0:
-            ascent = ascent - np.float32(self.item_pull) * state.vectors
+        if self.weight_decay > 0:
+            ascent = ascent - np.float32(self.weight_decay) * state.vectors
         with np.errstate(over="ignore", invalid="ignore"):
             if self.server == "plain":
                 rate = np.float32(self.learning_rate)

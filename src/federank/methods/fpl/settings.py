@@ -51,7 +51,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "triples": "3x profile",
         "sharing": "fixed-subset",
         "server": "adam",
-        "item_pull": 20.0,
+        "weight_decay": 20.0,
         "positive_regulariser": 0.0,
         "negative_regulariser": 0.0,
     },
@@ -253,7 +253,7 @@ def recipe_for(
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,
         weights=weights,
-        only_adds=settings.server == "plain" and settings.item_pull == 0,
+        only_adds=settings.server == "plain" and settings.weight_decay == 0,
     )
 
 

@@ -411,7 +411,7 @@ class FPLSpread:
     """The driver's part of FPL on a cluster."""
 
     shard_type: ClassVar = UserShard
-    kept: ClassVar[tuple[str, ...]] = Federation.tables_of_users
+    client_tables: ClassVar[tuple[str, ...]] = Federation.tables_of_users
 
     def __init__(self, federation: Federation) -> None:
         recipe, (n_items, width) = federation.recipe, federation.item_vectors.shape

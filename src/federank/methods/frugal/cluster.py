@@ -82,7 +82,7 @@ class FrugalSpread:
     """The driver's part of a federation on a cluster."""
 
     shard_type: ClassVar = FrugalShard
-    kept: ClassVar[tuple[str, ...]] = ()
+    client_tables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, federation: FrugalFederation) -> None:
         if federation.recipe.private is not None:

@@ -52,7 +52,7 @@ export const SETTINGS = {
     initial_biases: {"choices": ["normal", "zero"]}, order: {"choices": ["as-in-code", "as-printed"]},
     mask: {"choices": ["as-in-code", "as-printed"]},
     most_triples: {"integer": true, "low": 1, "high": 1000000, "open": true}, server: {"choices": ["plain", "adam"]},
-    beta1: {"below": 1, "low": 0}, beta2: {"below": 1, "low": 0}, item_pull: {"low": 0},
+    beta1: {"below": 1, "low": 0}, beta2: {"below": 1, "low": 0}, weight_decay: {"low": 0},
     triples: {"integer": true, "low": 1, "high": 1000000},
   },
   "frugal": {
