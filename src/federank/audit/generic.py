@@ -35,8 +35,6 @@ from federank.methods.federated_model import FederatedModel
 from federank.privacy.population import shared_profile_of
 from federank.simulation.options import TrainingOptions
 
-# What an honest-but-curious server knows about the followed users: a row for each.
-
 
 class UpdatesView(NamedTuple):
     """What the server has that reads updates; with sums alone, `named`, `last` and `neighbours` are empty."""

@@ -89,18 +89,12 @@ def draw_users(seed: int, participants: IntVector, wanted: int | None) -> IntVec
     return np.random.default_rng(seed).permutation(participants)
 
 
-# What a server may know of users without any message of theirs: the numbers of their policies.
-
-
 class KnownPolicies(NamedTuple):
     """What a server may know of each user's policy: its kind and its numbers, not what it does to which item."""
 
     liked: RealVector  # users: the probability that an item of theirs is ever sent as liked, where it is drawn once
     unliked: RealVector  # users: the same of an item they do not have; 0 where there are no decoys
     excluding: NDArray[np.bool_]  # users: whether their negatives are never items of their own
-
-
-# The public side of users' policies, for views.
 
 
 def known_policies(choices: Choices, users: IntVector) -> KnownPolicies:
@@ -111,9 +105,6 @@ def known_policies(choices: Choices, users: IntVector) -> KnownPolicies:
     unliked = np.array([0.0 if no else decoy_rate(p, e) for no, p, e in zip(never, pi, epsilons, strict=True)])
     excluding = np.array([policy.basis == "history" for policy in choices.kinds])[choices.of_user[users]]
     return KnownPolicies(pi, unliked, excluding)
-
-
-# Users compared by what they have sent: anyone who sends alike has alike.
 
 
 class Senders:

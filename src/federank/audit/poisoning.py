@@ -171,9 +171,6 @@ def _without(test: Interactions, target: int) -> Profiles:
     return _profiles(test.users[kept], test.items[kept], test.n_users)
 
 
-# What honest users get from a model: how many see the target, where it stands, and how good the lists are.
-
-
 N = 10
 
 

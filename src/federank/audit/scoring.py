@@ -24,9 +24,6 @@ from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVe
 from federank._numerics.compiling import compiled
 from federank.data.interactions import Categories, Interactions
 
-# What an attack answers, whatever it was given.
-
-
 BASELINE = "popularity"
 """The attack that needs no upload at all: what others gain is measured against it."""
 
@@ -213,9 +210,6 @@ def judge_shares(
     correlations = np.where(lengths > 0, (one * other).sum(axis=1) / np.maximum(lengths, _TINY), 0.0)
     judged = truth.any(axis=1)
     return list(zip(errors[judged].tolist(), correlations[judged].tolist(), strict=True))
-
-
-# What an audit finds: the attacks' marks by the end of an epoch, and a description of the audit itself.
 
 
 THREAT_MODELS = {

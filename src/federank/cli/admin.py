@@ -9,15 +9,13 @@ from typing import Any
 
 import click
 
-from federank.cli.options import FILE, FOLDER
+from federank.cli.options import FILE, FOLDER, JSON
 from federank.cli.tables import new_table, plain, show
 from federank.errors import SettingError
 from federank.methods.model_folder import refuse_place
 from federank.service.operator import OperatorClient, exported_model, items_of
 from federank.service.seasons import in_total
 from federank.service.server.store.schema import move_store
-
-# `federank admin season`: seasons of a running federation, each with its own config.
 
 
 @click.group()
@@ -52,7 +50,7 @@ _UNTIL = click.option(
 @_UPLOADS
 @_EPSILON
 @_UNTIL
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 @click.pass_obj
 def new_season(operator: Operator, /, catalogue: Path | None, as_json: bool, **given: Any) -> None:
     """End the season and begin another from its last model; the open round is discarded.
@@ -68,7 +66,7 @@ def new_season(operator: Operator, /, catalogue: Path | None, as_json: bool, **g
 @_UPLOADS
 @_EPSILON
 @_UNTIL
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 @click.pass_obj
 def restart_from(operator: Operator, /, version: int, as_json: bool, **given: Any) -> None:
     """End the season and begin another from an earlier VERSION, with the same catalogue: a rollback.
@@ -82,8 +80,7 @@ def _begin(operator: Operator, as_json: bool, spec: dict[str, Any]) -> None:
     epsilon = spec.get("epsilon")
     if epsilon is not None and not math.isfinite(epsilon):
         raise SettingError(f"epsilon is {epsilon}; a number above 0 is needed.")
-    with operator.client() as client:
-        done = client.post("/seasons", {name: value for name, value in spec.items() if value is not None})
+    done = operator.post("/seasons", {name: value for name, value in spec.items() if value is not None})
     if as_json:
         click.echo(json.dumps(done))
         return
@@ -94,12 +91,11 @@ def _begin(operator: Operator, as_json: bool, spec: dict[str, Any]) -> None:
 
 
 @season.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 @click.pass_obj
 def list_seasons(operator: Operator, as_json: bool) -> None:
     """Every season: when it began and ends, its versions, uploads per client, epsilon, and both in total."""
-    with operator.client() as client:
-        seasons = client.get("/seasons")["seasons"]
+    seasons = operator.get("/seasons")["seasons"]
     totals = in_total(seasons)
     if as_json:
         click.echo(json.dumps({"seasons": seasons, "in_total": totals._asdict()}))
@@ -119,8 +115,7 @@ def list_seasons(operator: Operator, as_json: bool) -> None:
 @click.pass_obj
 def end_season(operator: Operator) -> None:
     """End the season now: its open round is discarded, and no other begins. The model stays published."""
-    with operator.client() as client:
-        done = client.post("/seasons/end")
+    done = operator.post("/seasons/end")
     click.echo(f"Season {done['number']} has ended. `federank admin season new` or `restart-from` begins another.")
 
 
@@ -133,8 +128,7 @@ def prune_season(operator: Operator, number: int) -> None:
     Its config, signatures, round configs, records and first version stay, so that `federank audit verify` still checks
     who signed what. It recomputes no version of a pruned season, and none can be restarted from.
     """
-    with operator.client() as client:
-        client.post("/seasons/prune", {"season": number})
+    operator.post("/seasons/prune", {"season": number})
     click.echo(f"Season {number} is pruned.")
 
 
@@ -155,11 +149,20 @@ class Operator:
 
     def client(self) -> Any:
         """A connection with the operator's token."""
-
         if not self._where["token"]:
             raise SettingError(f"The operator's token is needed: --token, or {TOKEN} in the environment.")
-        server, token = self._where["server"], self._where["token"]
-        return OperatorClient(server, token, ca=self._where["ca"], insecure=self._where["insecure"])
+        where = self._where
+        return OperatorClient(where["server"], where["token"], ca=where["ca"], insecure=where["insecure"])
+
+    def get(self, path: str) -> Any:
+        """What the server answers to a question."""
+        with self.client() as client:
+            return client.get(path)
+
+    def post(self, path: str, content: dict[str, Any] | None = None) -> Any:
+        """What the server answers to an action."""
+        with self.client() as client:
+            return client.post(path, content)
 
 
 @click.group()
@@ -188,12 +191,11 @@ def admin(context: click.Context, /, **where: Any) -> None:
 
 
 @admin.command()
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 @click.pass_obj
 def versions(operator: Operator, as_json: bool) -> None:
     """The versions that `rollback` can publish again."""
-    with operator.client() as client:
-        answer = client.get("/versions")
+    answer = operator.get("/versions")
     if as_json:
         click.echo(json.dumps(answer))
         return
@@ -210,8 +212,7 @@ def versions(operator: Operator, as_json: bool) -> None:
 @click.pass_obj
 def rollback(operator: Operator, version: int) -> None:
     """Publish an earlier VERSION as a new one; the current round is discarded."""
-    with operator.client() as client:
-        done = client.post("/rollback", {"version": version})
+    done = operator.post("/rollback", {"version": version})
     click.echo(f"Version {done['version']:,} is published, with the content of version {done['content_of']:,}.")
 
 
@@ -220,8 +221,7 @@ def rollback(operator: Operator, version: int) -> None:
 @click.pass_obj
 def ban(operator: Operator, client_name: str) -> None:
     """Refuse the uploads of CLIENT (its name) from now on; one that is not aggregated yet is withdrawn."""
-    with operator.client() as client:
-        done = client.post("/ban", {"device": client_name})
+    done = operator.post("/ban", {"device": client_name})
     click.echo("The client was banned before." if done["was_banned"] else "The client is banned.")
 
 
@@ -243,8 +243,7 @@ def export(operator: Operator, folder: Path, version: int | None) -> None:
 @click.pass_obj
 def make_invitations(operator: Operator, count: int) -> None:
     """Make and show invitations, one per line; each lets one client enrol (`federank client --invitation`)."""
-    with operator.client() as client:
-        done = client.post("/invitations", {"count": count})
+    done = operator.post("/invitations", {"count": count})
     for code in done["invitations"]:
         click.echo(code)
     if not done["needed"]:
@@ -278,18 +277,16 @@ def move(target: str, store: str) -> None:
 @click.pass_obj
 def rotate_token(operator: Operator) -> None:
     """Make and show a new operator's token; the old one is revoked."""
-    with operator.client() as client:
-        token = client.post("/token")["token"]
+    token = operator.post("/token")["token"]
     click.echo(f"admin token  {token}  (shown this once; the store keeps only its hash)")
 
 
 @admin.command()
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 @click.pass_obj
 def log(operator: Operator, as_json: bool) -> None:
     """The log of what operators did, oldest first."""
-    with operator.client() as client:
-        answer = client.get("/log")
+    answer = operator.get("/log")
     if as_json:
         click.echo(json.dumps(answer))
         return

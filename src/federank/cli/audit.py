@@ -195,9 +195,6 @@ def _cohort(cohort: int, sees: str, clients: Any) -> int:
     return cohort
 
 
-# The report: what each attack infers, and what the figures mean.
-
-
 ROWS = {
     "popularity": "Popularity alone",
     "sign": "One upload, its signs",

@@ -38,8 +38,6 @@ from federank.service.client.owner import predict as predict_rating
 from federank.service.client.owner import rate as store_rating
 from federank.service.client.store import DeviceStore, taking_part
 
-# `federank client simulate`: many simulated clients against a server, as a rehearsal or a load test.
-
 
 @click.command(cls=Command)
 @click.option("--server", metavar="ADDRESS", required=True, help="Where the federation is.")
@@ -65,7 +63,7 @@ from federank.service.client.store import DeviceStore, taking_part
 @click.option("--random-test", is_flag=True, help="Hold out at random instead, as the papers on ratings do.")
 @click.option("--min-interactions", type=int, metavar="N", help="Keep users with at least N items.")
 @connection_options
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@JSON
 def simulate(server: str, processes: int, as_json: bool, **values: Any) -> None:
     """Run many simulated clients against a server, as a rehearsal or a load test.
 

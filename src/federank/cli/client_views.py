@@ -219,9 +219,6 @@ def export(state: Path | None, out: Path | None) -> None:
         click.echo(f"Everything but the token is in {out}.")
 
 
-# `federank client season`: the guarantee of each season, what was sent in it, and consent to a new one.
-
-
 @click.command()
 @STATE
 @click.option("--accept", is_flag=True, help="Go on in the federation's new season, though it is weaker.")

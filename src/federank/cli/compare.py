@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from federank.cli.evaluate import show_groups
+from federank.cli.options import JSON
 from federank.cli.tables import new_table, plain, show
 from federank.data.interactions import Interactions
 from federank.errors import BadSplit, SettingError
@@ -31,7 +32,7 @@ from federank.methods.model_folder import load_model, load_split
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", default=1, show_default=True, help="Seed of the bootstrap."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the tests as JSON.")
+@JSON
 def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: int, as_json: bool) -> None:
     """Test whether models differ, over the users that they were all evaluated on.
 
@@ -56,7 +57,9 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
         evaluations[str(folder)] = evaluate(load_model(folder), split, at=at, part=part, metrics=names)
     comparisons = compare_users(evaluations, metrics=[f"{name}@{at}" for name in names], seed=seed)
     if as_json:
-        click.echo(json.dumps([_as_json(one) for one in comparisons], indent=2))
+        rows = ((one.as_dict().items()) for one in comparisons)  # JSON has no word for infinity
+        content = [{name: None if value in (math.inf, -math.inf) else value for name, value in row} for row in rows]
+        click.echo(json.dumps(content, indent=2))
         return
     _show(comparisons, evaluations)
 
@@ -100,9 +103,3 @@ def _signed(value: float) -> str:
 def _p_value(p: float) -> str:
     stars = "**" if p < 0.01 else "* " if p < 0.05 else "  "
     return ("<.0001" if p < 0.0001 else f"{p:.4f}".lstrip("0") if p < 1 else "1") + stars
-
-
-def _as_json(one: Comparison) -> dict[str, object]:
-    """All of it for JSON, which has no word for infinity."""
-    content = one.as_dict()
-    return {name: None if isinstance(value, float) and math.isinf(value) else value for name, value in content.items()}

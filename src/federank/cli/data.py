@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 # What these commands need is imported when they run: `federank data --help` is fast.
 
 
-# `federank data split`: a data set as files to train on and to test on.
-
-
 _SHARES = ("temporal", "global-temporal", "random", "strong")
 _NAMES = {way.replace("-", "_"): way for way in (*_SHARES, "leave-last-out", "folds")}
 """What Click calls the flag of each way."""

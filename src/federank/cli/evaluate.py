@@ -207,9 +207,6 @@ def show_groups(evaluations: Mapping[str, Evaluation], metrics: Sequence[str], n
     show(table)
 
 
-# `federank evaluate DIR`, where DIR holds folds: each model on its own test part, then means and deviations.
-
-
 def _rating_figures(model: Recommender | None, split: Split) -> tuple[dict[str, float], list[str]]:
     """MAE and RMSE of a model that predicts ratings, with notes on its fallbacks; nothing for any other."""
     if not isinstance(model, PredictsRatings):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import click
 
 from federank.cli.listening import LOOPBACK, listening, listening_options
-from federank.cli.options import FOLDER, LIMITS, CommandGroup, given_settings, settings_options
+from federank.cli.options import FOLDER, JSON, LIMITS, CommandGroup, given_settings, settings_options
 from federank.errors import SettingError
 from federank.secagg.keys import fingerprint
 from federank.service.helper.process import HelperServing, open_service, serve
@@ -82,7 +82,7 @@ def allow(context: click.Context, fingerprint: str, name: str, store: str | None
 
 
 @helper.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@JSON
 @_STORE
 @click.pass_context
 def list_leaders(context: click.Context, as_json: bool, store: str | None) -> None:

@@ -117,9 +117,6 @@ def _rows(result: Forecast, total: Mapping[str, float]) -> Iterator[tuple[str, s
         yield "", f"{'not measured' if share is None else f'{share:.0%}':>12}  {kind}"
 
 
-# `federank audit verify`: every version under secure aggregation, checked against what both servers have published.
-
-
 @click.command()
 @click.argument("leader")
 @click.option("--helper", required=True, metavar="URL", help="The helper's address, not from the leader.")

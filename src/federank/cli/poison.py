@@ -10,13 +10,13 @@ import click
 
 from federank.audit.audit import rehearse_poisoning
 from federank.audit.poisoning import PoisonSettings, SybilSettings, figures, rehearse_sybils
-from federank.cli.options import Command, Reading, given_settings, reads_data_option, settings_options
+from federank.cli.options import JSON, Command, Reading, given_settings, reads_data_option, settings_options
 from federank.cli.tables import new_table, show
 from federank.data.splits import split_random
 
 
 @click.command(cls=Command, params=[*settings_options(PoisonSettings)])
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@JSON
 @reads_data_option
 def poison(reading: Reading, as_json: bool, **values: Any) -> None:
     """Malicious clients that push an unpopular item into all lists, or degrade all lists.
@@ -52,11 +52,8 @@ def poison(reading: Reading, as_json: bool, **values: Any) -> None:
     show(table)
 
 
-# `federank audit sybil`: clients of one attacker that fill a round, to read an honest client's upload.
-
-
 @click.command(cls=Command, params=[*settings_options(SybilSettings)])
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@JSON
 @reads_data_option
 def sybil(reading: Reading, as_json: bool, **values: Any) -> None:
     """Clients of one attacker fill a round of secure aggregation, to read the upload of an honest client.

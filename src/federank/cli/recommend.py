@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from federank.cli.options import FILE, FOLDER
+from federank.cli.options import FILE, FOLDER, JSON
 from federank.cli.tables import new_table, plain, show
+from federank.data.interactions import Interactions
 from federank.errors import SettingError, UnknownId
 from federank.methods.model_folder import folds_in, is_folds, load_model
 from federank.methods.predicting import PredictsRatings, can_enrol, enrol
@@ -23,7 +25,7 @@ from federank.methods.predicting import PredictsRatings, can_enrol, enrol
 @click.option("--all", "all_users", is_flag=True, help="All users; needs --out.")
 @click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
 @click.option("--out", type=FILE, help="Write `user item score` lines; .csv, .parquet or .json too.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 def recommend(
     model: Path,
     user: str | None,
@@ -86,10 +88,10 @@ def recommend(
 
 def _predict(folder: Path, user: str, item: str, as_json: bool) -> None:
     models = _models(folder)
-    known = [loaded for loaded in models if _knows(loaded, user)]
+    known = [loaded for loaded in models if _number(loaded.training.user_index, user) is not None]
     if not known:
         models[0].training.user_index(user)  # says whom it knows
-    unseen = [loaded for loaded in known if not _has_seen(loaded, user, item)] or known
+    unseen = [loaded for loaded in known if not _has_seen(loaded.training, user, item)] or known
     answers = [loaded.predict_all([user], [item]) for loaded in unseen]
     rating = sum(float(answer.values[0]) for answer in answers) / len(answers)
     fallback = any(answer.unrated_items for answer in answers)
@@ -112,17 +114,13 @@ def _models(folder: Path) -> list[PredictsRatings]:
     return predicting
 
 
-def _knows(model: PredictsRatings, user: str) -> bool:
-    try:
-        model.training.user_index(user)
-    except UnknownId:
-        return False
-    return True
+def _has_seen(data: Interactions, user: str, item: str) -> bool:
+    return _number(data.item_index, item) in data.profiles.of(data.user_index(user)).tolist()
 
 
-def _has_seen(model: PredictsRatings, user: str, item: str) -> bool:
-    data = model.training
+def _number(index: Callable[[str], int], identity: str) -> int | None:
+    """The number of an id; None where the data do not have it."""
     try:
-        return data.item_index(item) in data.profiles.of(data.user_index(user))
+        return index(identity)
     except UnknownId:
-        return False
+        return None

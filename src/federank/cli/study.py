@@ -197,9 +197,6 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# What `federank study` says: the plan before a study, how far it has come, and what has failed.
-
-
 def report_plan(plan: Plan, known: Sequence[RunRecord], workers: int) -> None:
     """The runs of a plan, case by case; and how long they take, where runs of the same kind are finished."""
     there = {record.id for record in known}

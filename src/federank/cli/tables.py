@@ -20,7 +20,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from federank.data.interactions import Interactions
-    from federank.data.statistics import Statistics
+    from federank.data.statistics import Spread, Statistics
     from federank.methods.recommender import Recommender
     from federank.simulation.options import Progress
 
@@ -66,22 +66,17 @@ def show_statistics(numbers: Statistics) -> None:
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column(style="dim")
-    activity, popularity = numbers.activity, numbers.popularity
+
+    def spread(counts: Spread) -> str:
+        return f"{counts.minimum:,} to {counts.maximum:,}, median {counts.median:,g}"
+
     table.add_row("Users", f"{numbers.users:,}")
     table.add_row("Items", f"{numbers.items:,}")
     table.add_row("Interactions", f"{numbers.interactions:,}")
     if numbers.repeats_left_out:
         table.add_row("Repeats", f"{numbers.repeats_left_out:,}", "rows left out: their user has the item already")
-    table.add_row(
-        "Per user",
-        f"{numbers.per_user:,.2f}",
-        f"{activity.minimum:,} to {activity.maximum:,}, median {activity.median:,g}",
-    )
-    table.add_row(
-        "Per item",
-        f"{numbers.per_item:,.2f}",
-        f"{popularity.minimum:,} to {popularity.maximum:,}, median {popularity.median:,g}",
-    )
+    table.add_row("Per user", f"{numbers.per_user:,.2f}", spread(numbers.activity))
+    table.add_row("Per item", f"{numbers.per_item:,.2f}", spread(numbers.popularity))
     table.add_row("Density", f"{numbers.density:.4%}", "of all pairs of a user and an item")
     table.add_row("Top 1 % of items", f"{numbers.top_1_percent:.1%}", "of the interactions")
     table.add_row("Top 10 % of items", f"{numbers.top_10_percent:.1%}", "of the interactions")

@@ -14,6 +14,7 @@ import click
 
 from federank.cli.options import (
     FOLDER,
+    JSON,
     READING,
     TRACK_HELP,
     Command,
@@ -129,7 +130,7 @@ def train() -> None:
 @more("--count/--no-count", default=True, help="Count the communication, row by row.  [default: count]")
 @more("--track", metavar="TRACKER", help=TRACK_HELP)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@JSON
 @reads_data_option
 def _common(**_: Any) -> None:
     """The options that every method has."""

@@ -20,9 +20,6 @@ import polars as pl
 
 from federank.errors import BadFile
 
-# From a file to the text in it: plain, gzip or Zstandard, recognised by their first bytes.
-
-
 GZIP, ZSTD, ZIP, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK", b"PAR1"
 CHUNK = 1 << 20
 

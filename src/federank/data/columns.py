@@ -94,9 +94,6 @@ class ReadingOptions(NamedTuple):
             raise SettingError(f"{source} leaves no choice of {' and '.join(said)}; leave that out.")
 
 
-# Which column holds what: users, items, ratings, times, categories.
-
-
 WORDS = {
     "users": ("userid", "user", "uid", "reviewerid", "customerid", "visitorid", "memberid", "sessionid"),
     "items": (

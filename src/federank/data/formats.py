@@ -31,9 +31,6 @@ from federank.data.interactions import Categories, Interactions
 from federank.data.text_files import even_rows, find_layout, read_delimited
 from federank.errors import BadFile, DataError
 
-# What the items are called and which categories they belong to, from a file of items.
-
-
 TITLES = ("title", "movietitle", "name", "itemname", "venuename", "placename", "booktitle", "producttitle")
 CATEGORIES = ("genres", "genre", *WORDS["categories"], "class", "type")
 NO_GENRES = "(no genres listed)"
@@ -229,9 +226,6 @@ def _scan(path: Path, names: list[str]) -> pl.LazyFrame:
         infer_schema=False,
         encoding="utf8-lossy",
     )
-
-
-# A catalogue without anyone's history: a table of items alone, with a column of ids and one of titles or categories.
 
 
 def is_catalogue_file(path: Path) -> bool:

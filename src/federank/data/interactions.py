@@ -25,8 +25,6 @@ from federank._numerics.arrays import FloatVector, Ids, IntVector, LongVector, R
 from federank.checks import check_int
 from federank.errors import DataError, SettingError, UnknownId
 
-# What is kept of a data set before it is split.
-
 
 def keep_users(data: Interactions, min_interactions: int) -> Interactions:
     """Only the users with at least this many interactions."""
@@ -92,9 +90,6 @@ def _kept(data: Interactions, mask: np.ndarray[tuple[int], np.dtype[np.bool_]], 
     if not mask.any():
         raise DataError(f"Nothing of {data.name} is left: {nothing}. Filter less strictly.")
     return data.take(mask).compact()
-
-
-# Which categories each item belongs to: genres of a film, the kind of a place.
 
 
 @dataclass(frozen=True, eq=False)

@@ -157,9 +157,6 @@ def read_with(reader: Reader, path: Path) -> Any:
         ) from reason
 
 
-# Where a data set is: a known set's name, or a path.
-
-
 def _known(source: Any) -> KnownSet | None:
     """The known set that a source names, if it does."""
     return KNOWN.get(source) if isinstance(source, str) else None

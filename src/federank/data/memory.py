@@ -17,8 +17,6 @@ import polars as pl
 from federank.data.columns import ROLES, ColumnChoices, Columns, Fault, Roles, assign_roles, checked_columns
 from federank.errors import BadFile, DataError
 
-# Columns that have types already: from frames, from Parquet, from arrays.
-
 
 def _columns(
     label: str, names: Sequence[str], series: dict[int, pl.Series], roles: Roles, error: type[DataError] = DataError

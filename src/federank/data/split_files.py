@@ -27,8 +27,6 @@ from federank.data.splits import Split, numbered_together
 from federank.errors import DataError
 from federank.files import atomic_write, folder_in_place
 
-# Writing interactions back as a table of text that `load` reads as the same data.
-
 
 def write_tsv(data: Interactions, path: str | os.PathLike[str], *, header: bool = True) -> None:
     """Write the interactions as tab-separated text, with a header or without."""

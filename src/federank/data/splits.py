@@ -410,9 +410,6 @@ def refuse_empty_parts(splits: Sequence[Split], division: Division) -> None:
             )
 
 
-# Two data sets as one: what was known, and what has come since.
-
-
 def joined(known: Interactions, new: Interactions) -> Interactions:
     """Everything of both, users and items matched by their ids; of a pair that both have, the new row stays."""
     if known.ratings is not None and new.ratings is None:

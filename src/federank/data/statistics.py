@@ -199,9 +199,6 @@ def _spread(counts: LongVector) -> Spread:
     return Spread(int(counts.min()), float(np.median(counts)), int(counts.max()))
 
 
-# A data set in one picture: the long tail, the activity of its users, and its categories where it has any.
-
-
 SUFFIXES = (".png", ".svg", ".pdf")
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#555555"
 CATEGORIES_SHOWN = 20

@@ -51,9 +51,6 @@ from federank.methods.predicting import PredictsRatings
 from federank.methods.recommendations import match_ids, numbered_lines
 from federank.methods.recommender import Recommender
 
-# Categories of items to report on, few enough to read; and groups of users.
-
-
 _NEEDED = "an item, a tab and a category are needed on every line, and no header"
 
 
@@ -105,9 +102,6 @@ def _two_columns(path: Path, needed: str) -> pl.DataFrame:
     if len(unavailable):
         raise BadFile(f"Line {unavailable['line'][0]} of {path} has other than two columns; {needed}.")
     return rows
-
-
-# How far a model's predicted ratings are off, on what it has not seen; and figures over folds.
 
 
 class PredictionErrors(NamedTuple):

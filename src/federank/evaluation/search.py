@@ -171,9 +171,6 @@ def _tune(trials: _Trials, axes: Mapping[str, Sequence[Any]]) -> None:
             break
 
 
-# Fitting, and early stopping.
-
-
 @dataclass(frozen=True, kw_only=True)
 class Stop:
     """Where a run was best."""

@@ -90,9 +90,6 @@ _FILES = ("source", "item_file", "policies", "trace", "pi")
 """The keys whose text may be a file."""
 
 
-# Changes.
-
-
 _NAMES = {"data": "name", "model": "group"}
 
 
@@ -100,7 +97,7 @@ def changed(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
     """The study with these changes laid over it; the study itself stays as it is."""
     result = dict(document)
     for key, change in changes.items():
-        held = _as_list_of_tables(key, result.get(key))
+        held = as_tables(result.get(key)) if key in _NAMES else result.get(key)
         if isinstance(change, Mapping) and isinstance(held, list) and key in _NAMES:
             result[key] = _changed_entries(held, change, key)
         elif isinstance(change, Mapping) and isinstance(held, Mapping):
@@ -166,11 +163,10 @@ def read_change(text: str) -> dict[str, Any]:
         ) from reason
 
 
-def _as_list_of_tables(key: str, held: Any) -> Any:
-    """Data sets in the list form, whichever form they are written in."""
-    if key == "data" and isinstance(held, list):
-        return [{"name": entry} if isinstance(entry, str) else entry for entry in held]
-    return [held] if key in _NAMES and isinstance(held, Mapping) else held
+def as_tables(held: Any) -> Any:
+    """A list of tables: one table alone is a list of one, and a name alone a table with that name."""
+    held = [held] if isinstance(held, Mapping) else held
+    return [{"name": one} if isinstance(one, str) else one for one in held] if isinstance(held, list) else held
 
 
 def _changed_entries(entries: list[Any], changes: Mapping[str, Any], kind: str) -> list[Any]:

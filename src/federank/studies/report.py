@@ -20,8 +20,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from federank.errors import BadFile, SettingError
 from federank.files import atomic_write
 from federank.methods.registry import audited_names
@@ -49,9 +47,6 @@ from federank.studies.tables import (
     results_table,
     rows_of_table,
 )
-
-# The finding: a report's first sentence, worked out from its first table.
-
 
 _EXPOSED, FEW = "exposure_", 0.05
 MOST_DATA = 3
@@ -175,23 +170,19 @@ def write_report(
     `html` and `markdown` are files (Markdown's figures go into a folder beside it); `latex` and `csv` are folders
     that get a file per table, or one file for all tables where the name ends in .tex or .csv.
     """
-    from federank.studies.writers import csv_files, html_page, latex_files, markdown_files
+    from federank.studies.writers import csv_files, html_files, latex_files, markdown_files
 
-    if html is None and markdown is None and latex is None and csv is None:
+    forms = ((html_files, html), (markdown_files, markdown), (latex_files, latex), (csv_files, csv))
+    if all(place is None for _, place in forms):
         raise SettingError("No form of the report is asked for; give html, markdown, latex or csv a place to write to.")
     for position in (html, markdown):
         if position is not None and Path(position).is_dir():
             raise BadFile(f"The report cannot be written to {position}: that is a folder. Name a file in it.")
     report = make_report(Path(results_folder))
     files: dict[Path, str] = {}
-    if html is not None:
-        files[Path(html)] = html_page(report)
-    if markdown is not None:
-        files |= markdown_files(report, Path(markdown))
-    if latex is not None:
-        files |= latex_files(report, Path(latex))
-    if csv is not None:
-        files |= csv_files(report, Path(csv))
+    for make, place in forms:
+        if place is not None:
+            files |= make(report, Path(place))
     for path, content in files.items():
         atomic_write(path, content, parents=True)
     return list(files)
@@ -203,7 +194,8 @@ def make_report(folder: Path) -> Report:
     results = Results.open(folder)
     records = results.records()
     rows = gather(records)
-    tables, differences = _results(specs, rows, _users_of(results))
+    users_of = cache(lambda run: results.users(run) if results.has_users(run) else None)  # each file is read once
+    tables, differences = _results(specs, rows, users_of)
     explain = explanations(specs, differences, rows)
     about = (
         price_table(rows),
@@ -238,16 +230,6 @@ def _results(
                 tables.append(replace(table, title=f"{table.title} ({same + 1})") if same else table)
                 differences += result
     return tables, differences
-
-
-def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
-    """Users' values by the id of their run, each file read once; None where a run has none."""
-
-    @cache
-    def users_of(run: str) -> pl.DataFrame | None:
-        return results.users(run) if results.has_users(run) else None
-
-    return users_of
 
 
 def _warnings(specs: ReportSpec, records: Sequence[RunRecord], rows: Sequence[Row], to_come: int) -> list[str]:

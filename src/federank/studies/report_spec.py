@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from federank.errors import BadFile
-from federank.studies.documents import read_document
+from federank.studies.documents import as_tables, read_document
 from federank.studies.metric_words import COMPLEXITY, FORMULA, parts
 from federank.studies.rows import Row
 
@@ -170,7 +170,9 @@ def report_spec_of(study: Mapping[str, Any], name: str) -> ReportSpec:
     return ReportSpec(
         title=str(study.get("title") or name),
         description=str(study.get("description") or ""),
-        data=_data_names(study.get("data", ())),
+        data=[
+            str(one.get("name", one.get("source"))) for one in as_tables(study.get("data", [])) if not one.get("skip")
+        ],
         tables=_read(TableSpec, study.get("table", ())),
         figures=_read(FigureSpec, study.get("figure", ())),
         papers=_read(Published, study.get("paper", ())),
@@ -185,13 +187,6 @@ def _read(record: type[Record], content: Any) -> list[Record]:
     known = {one.name for one in fields(record)}  # type: ignore[arg-type]
     entries = [content] if isinstance(content, Mapping) else content
     return [record(**{name: value for name, value in entry.items() if name in known}) for entry in entries]
-
-
-def _data_names(content: Any) -> list[str]:
-    entries = content if isinstance(content, list) else [content]
-    names = (entry.get("name", entry.get("source")) if isinstance(entry, Mapping) else entry for entry in entries)
-    kept = (not (isinstance(entry, Mapping) and entry.get("skip")) for entry in entries)
-    return [str(name) for name, there in zip(names, kept, strict=True) if name and there]
 
 
 def tables_of(specs: ReportSpec, rows: Sequence[Row]) -> list[TableSpec]:

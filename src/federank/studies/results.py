@@ -44,9 +44,6 @@ def lock(path: Path, *, wait: bool = True) -> Lock:
     return held
 
 
-# The record of one run, a line of runs.jsonl.
-
-
 Task = Literal["choose", "test"]
 Part = Literal["validation", "test"]
 

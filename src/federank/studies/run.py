@@ -30,8 +30,6 @@ from federank.studies.results import Label, Lock, Results, RunRecord, values_lin
 from federank.studies.spec import Study
 from federank.studies.task import failed
 
-# Progress of a study on stderr: a bar on a terminal, a line per finished run elsewhere.
-
 
 def _words(data: str, run: Run | RunRecord) -> str:
     values = values_line({**run.swept, **run.chosen})
@@ -195,9 +193,6 @@ def _best_point(records: Sequence[RunRecord], case: Case) -> tuple[int | None, f
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-# Labels: which runs a study consists of, and what each is called in it.
 
 
 @dataclass

@@ -281,9 +281,6 @@ def _mean(values: Sequence[Any], form: str, unit: float = 1.0) -> str:
     return form.format(np.mean(held) / unit) if held else "-"
 
 
-# How near the papers a report comes: two sentences behind its finding.
-
-
 def comparison(differences: Sequence[Difference], explain: Explain) -> str:
     """The two sentences; nothing where no paper has these figures."""
     if not differences:

@@ -19,6 +19,7 @@ from federank.data.splits import FOLDS, GIVEN, Division
 from federank.errors import SettingError
 from federank.methods.registry import AUDITED, audited_names, recommender_class
 from federank.methods.registry import epochs_setting as epochs_of
+from federank.studies import documents
 from federank.studies.report_spec import KEYS, OF_RATINGS, SHOWN_BY, ReportSpec, report_spec_of
 from federank.studies.results import Part
 
@@ -200,7 +201,7 @@ def as_table(value: Any, where: str) -> dict[str, Any]:
 
 def as_tables(value: Any, where: str) -> list[dict[str, Any]]:
     """A list of tables; one table alone counts as a list of one."""
-    listed = [value] if isinstance(value, Mapping) else value
+    listed = documents.as_tables(value)
     if not isinstance(listed, list) or not listed:
         result = "missing" if value is None else repr(value)
         names = 'a list of names, such as data = ["city"], or ' if where == "data" else ""
@@ -229,10 +230,7 @@ def _check_report(document: Mapping[str, Any]) -> None:
 
 def _data_tables(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Data sets as tables; a name alone is a table with that name."""
-    content = document.get("data")
-    if isinstance(content, list):
-        content = [{"name": entry} if isinstance(entry, str) else entry for entry in content]
-    tables = as_tables(content, "data")
+    tables = as_tables(document.get("data"), "data")
     for entry in tables:
         refuse_unknown(entry, (*keys_of(DataSet), "skip"), "[[data]]")
         entry.setdefault("name", entry.get("source"))
@@ -399,9 +397,6 @@ def _range(content: Mapping[str, Any], where: str) -> tuple[Any, ...]:
     return tuple(int(value) if is_int else float(value) for value in values)
 
 
-# Audits: a model whose test runs are observed by an honest-but-curious server.
-
-
 def read_audit(content: Any, group: str, method: str) -> Audit | None:
     """The audit that a [[model]] asks for, checked; None where it asks for none."""
     if content is None:
@@ -445,9 +440,6 @@ def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> N
             f"The audit of {group} links noisy uploads, which it can where a round has one client; let the server see "
             "sums or anonymous, or set clients_per_round to 1."
         )
-
-
-# Poisoned federations: test runs that malicious clients attack, with the defences and without.
 
 
 POISON_KEYS = (

@@ -32,9 +32,6 @@ from federank.studies.rows import (
     seen_rows,
 )
 
-# Marks of significance in a table: does a row differ from the table's reference, user by user?
-
-
 Marks = dict[tuple[int, str], str]
 
 

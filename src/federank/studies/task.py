@@ -91,9 +91,6 @@ def marks_of(result: Findings) -> dict[str, float | None]:
     return {"disclosed_share": result.disclosed_share, "base_rate": result.base_rate, **marks}
 
 
-# Extras: what some figures need of a run beyond its metrics.
-
-
 MOST_UPDATED, MOST_RECOMMENDED = 1_000, 250
 
 

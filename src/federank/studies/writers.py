@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from federank.studies.report import Report
 
 
-def html_page(report: Report) -> str:
-    """The full page."""
+def html_files(report: Report, path: Path) -> dict[Path, str]:
+    """The page, which is one file."""
     sections = [_table(table) for table in report.results]
     if report.pictures:
         pictures = "".join(_picture(picture, number) for number, picture in enumerate(report.pictures, start=1))
@@ -32,7 +32,7 @@ def html_page(report: Report) -> str:
     warnings = "".join(f'<p class="warning">{escape(warning)}</p>' for warning in report.warnings)
     description = "".join(f"<p>{escape(part)}</p>" for part in report.description.split("\n\n") if part.strip())
     style = files("federank.studies").joinpath("report.css").read_text(encoding="utf-8")
-    return f"""<!doctype html>
+    page = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -58,6 +58,7 @@ def html_page(report: Report) -> str:
 </body>
 </html>
 """
+    return {path: page}
 
 
 def _colours() -> str:

@@ -27,8 +27,6 @@ from federank.studies.report_spec import FigureSpec, ReportSpec
 from federank.studies.results import RunRecord
 from federank.studies.rows import Row, best_of_sweeps
 
-# The kinds of figures, each as one record: what draws it, what it says above and below, and what its panels are.
-
 
 class Kind(NamedTuple):
     """A kind of figure."""

@@ -26,9 +26,6 @@ from federank.studies.figures.sweep import SWEEPS, pareto_front
 from federank.studies.metric_words import words_of
 from federank.studies.rows import Row, seen_rows
 
-# What privacy costs: accuracy against what an honest-but-curious server still learns of what users held back.
-
-
 GOAL = 0.02
 """An attacker that is at most so much above popularity has learnt next to nothing."""
 ALIKE = 0.001

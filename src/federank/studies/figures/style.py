@@ -189,9 +189,6 @@ def themed(svg: str, prefix: str) -> str:
     return re.sub(r"<svg [^>]*>", f'<svg viewBox="0 0 {width} {height}" role="img" aria-hidden="true">', inner, count=1)
 
 
-# What a panel is to show: handed to the function that draws its kind of figure (draw.py).
-
-
 class PanelData(NamedTuple):
     """One panel's material."""
 
