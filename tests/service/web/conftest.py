@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.service.helper.helpers import helper_process
 from tests.service.web.browsing import Visitor, browsing, serving
 from tests.service.web.conversing import conversing
 
@@ -28,6 +29,20 @@ def words():
 def browser(chromium):
     """A Chromium that a module's visitors share."""
     with browsing(chromium) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def ask_secagg(node):
+    """Questions to the page's secure aggregation under node."""
+    with conversing(node, "secagg.mjs", PAGE) as ask:
+        yield lambda *questions: ask(questions)
+
+
+@pytest.fixture(scope="module")
+def helper(tmp_path_factory):
+    """A helper process for a module's federations."""
+    with helper_process(tmp_path_factory.mktemp("helper")) as started:
         yield started
 
 

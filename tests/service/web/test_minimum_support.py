@@ -15,7 +15,6 @@ from tests.service.simulated_clients.test_minimum_support import (
     SUPPORT,
     Federation,
 )
-from tests.service.web.conversing import conversing
 from tests.service.web.questions import CLOSE
 
 from federank.federation.client import History, RoundVector, User
@@ -30,21 +29,25 @@ from federank.service.client import rules
 PAGE = Path(rules.__file__).parents[1] / "web"
 
 
-@pytest.fixture(scope="module")
-def ask(node):
-    with conversing(node, "secagg.mjs", PAGE) as ask:
-        yield lambda *questions: ask(questions)
+@pytest.fixture
+def ask(ask_secagg):
+    return ask_secagg
 
 
-def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
+def asked_of(played, profile, spent, counts=None):
+    """A client's message in a federation: the question."""
+    now = played.published
+    content = played.served.encode(played.settings, now, now.rows_since(None), 0)
+    model = {"recipe": played.settings.public_settings(), "content": content.hex(), "items": ITEMS}
+    return {"kind": "frugal", "profile": profile.tolist(), "spent": spent, "counts": counts} | model
+
+
+def test_message_is_pythons_in_every_stage(ask):
     played, user = Federation(), 3
     profile = DATA.profiles.of(user)
     real = np.ones(len(profile), dtype=np.bool_)
     kept = RoundVector(np.zeros(FACTORS, dtype=np.float32), None, frozenset())
-    recipe = played.settings.public_settings()
     for spent, counts in ((0, None), (0, None), (1, None), (1, True)):
-        now = played.published
-        content = played.served.encode(played.settings, now, now.rows_since(None), 0)
         model, ledger = played.received(), Ledger()
         taken = SharedProfile(profile, real, real, True)
         if spent:
@@ -54,17 +57,7 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
             person = User(1, user, played.info.settings, ITEMS, POLICY, taken, kept)
             made = played.info.rules.play(person, model, ledger, 1)
             expected = decode_any_frugal_update(made.body, FACTORS, None, ITEMS)
-        [found] = ask(
-            {
-                "kind": "frugal",
-                "recipe": recipe,
-                "content": content.hex(),
-                "items": ITEMS,
-                "profile": profile.tolist(),
-                "spent": spent,
-                "counts": counts,
-            }
-        )
+        [found] = ask(asked_of(played, profile, spent, counts))
         np.testing.assert_array_equal(np.float32(found["weights"]), model.tables["weights"])
         if expected is None:
             np.testing.assert_array_equal(np.flatnonzero(found["values"]), profile)
@@ -86,7 +79,7 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
         played.play()
 
 
-def test_a_hidden_item_is_shown_by_no_client(ask):
+def test_hidden_item_is_shown_by_no_client(ask):
     """An item without a vector, though with users: the server hides it, because its predicted audience has jumped."""
     played = Federation()
     for _ in range(3):
@@ -95,19 +88,8 @@ def test_a_hidden_item_is_shown_by_no_client(ask):
     hidden = int(np.argmax(COUNTS))
     vectors = content.tables["vectors"].copy()
     vectors[hidden] = 0
-    now = played.published.followed_by(content._replace(tables=content.tables | {"vectors": vectors}))
-    played.published = now
-    [found] = ask(
-        {
-            "kind": "frugal",
-            "recipe": played.settings.public_settings(),
-            "content": played.served.encode(played.settings, now, now.rows_since(None), 0).hex(),
-            "items": ITEMS,
-            "profile": profile.tolist(),
-            "spent": 1,
-            "counts": None,
-        }
-    )
+    played.published = played.published.followed_by(content._replace(tables=content.tables | {"vectors": vectors}))
+    [found] = ask(asked_of(played, profile, 1))
     settings, model = played.info.settings, played.received()
     rules = played.info.rules
     home = rules.home_vector(settings, 1, 3, History(profile), model)
@@ -117,20 +99,20 @@ def test_a_hidden_item_is_shown_by_no_client(ask):
     assert [score is not None for score in found["scores"]] == expected.tolist()
 
 
+SPECTRAL = {"recipe": "spectral", "messages": 3, "noises": (0,) * 3}
+
+
+def offer_of(agreed, stage, length):
+    columns = agreed.columns_of(stage)
+    return offer(config=agreed.digest().hex(), noise=0, stage=stage, length=length, columns=columns)[0]
+
+
 def test_lengths_of_uploads_are_pythons(ask):
-    configs = [
-        secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5),
-        secagg_config(min_support=5),
-        secagg_config(recipe="spectral", messages=3, noises=(0,) * 3),
-    ]
+    configs = [secagg_config(**SPECTRAL, min_support=5), secagg_config(min_support=5), secagg_config(**SPECTRAL)]
     cases = [(config, stage, rows) for config in configs for stage in (0, 1) for rows in (None, 4)]
     lengths = list(range(200))
-    found = ask(
-        *(
-            {"kind": "lengths", "config": config.to_bytes().hex(), "stage": stage, "rows": rows, "lengths": lengths}
-            for config, stage, rows in cases
-        )
-    )
+    asked = [{"config": config.to_bytes().hex(), "stage": stage, "rows": rows} for config, stage, rows in cases]
+    found = ask(*({"kind": "lengths", "lengths": lengths} | one for one in asked))
     for (config, stage, rows), answer in zip(cases, found, strict=True):
         assert answer == {
             "columns": config.columns_of(stage),
@@ -140,33 +122,23 @@ def test_lengths_of_uploads_are_pythons(ask):
         }
 
 
-def test_an_offer_about_another_number_of_rows_is_refused(ask):
-    agreed = secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+def test_offer_of_other_rows_is_refused(ask):
+    agreed = secagg_config(**SPECTRAL, min_support=5)
     rows = agreed.items - 2
-    made = offer(
-        config=agreed.digest().hex(), noise=0, stage=1, length=agreed.length_of(1, rows), columns=agreed.columns
-    )[0]
-    question = {
-        "kind": "offer",
-        "content": sign_offer(HELPER, made).hex(),
-        "helper": public_key_of(HELPER).hex(),
-        "config": agreed.to_bytes().hex(),
-        "model": made.model,
-        "now": 0,
-    }
+    made = offer_of(agreed, 1, agreed.length_of(1, rows))
+    question = {"kind": "offer", "content": sign_offer(HELPER, made).hex(), "helper": public_key_of(HELPER).hex()}
+    question |= {"config": agreed.to_bytes().hex(), "model": made.model, "now": 0}
     good, unknown, wrong = ask(*(question | {"rows": told} for told in (rows, None, rows - 1)))
     assert good["offer"] == unknown["offer"]
     assert "refused" in wrong
 
 
-def test_a_message_says_which_items_it_has_rows_of(ask):
+def test_message_names_the_items_of_its_rows(ask):
     """The page shows its owner the largest rows with their titles."""
-    agreed = secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+    agreed = secagg_config(**SPECTRAL, min_support=5)
     weights = [float(item not in (1, 4)) for item in range(agreed.items)]
     supported = [item for item, weight in enumerate(weights) if weight]
     for stage, length, named in ((0, agreed.items, None), (1, agreed.length_of(1, len(supported)), supported)):
-        made = offer(
-            config=agreed.digest().hex(), noise=0, stage=stage, length=length, columns=agreed.columns_of(stage)
-        )[0]
+        made = offer_of(agreed, stage, length)
         question = {"kind": "split", "config": agreed.to_bytes().hex(), "offer": asdict(made), "weights": weights}
         assert ask(question) == [named]

@@ -1,4 +1,4 @@
-"""Sums in JavaScript against Python: the same bytes from the same inputs, both ways, and those of RFC 9180."""
+"""Secure aggregation in JavaScript against Python: the same bytes from the same inputs, and those of RFC 9180."""
 
 import json
 import subprocess
@@ -19,7 +19,6 @@ from tests.secagg.worlds import (
     secagg_config,
 )
 from tests.service.web.conftest import PAGE
-from tests.service.web.conversing import conversing
 
 from federank.errors import BadMessage
 from federank.federation.secure import model_digest
@@ -48,11 +47,9 @@ from federank.secagg.round_config import (
 from federank.secagg.upload import decode_upload, encode_upload, make_upload, new_secrets, report_of
 
 
-@pytest.fixture(scope="module")
-def ask(node):
-    """Questions to the page's sums under node."""
-    with conversing(node, "secagg.mjs", PAGE) as ask:
-        yield lambda *questions: ask(questions)
+@pytest.fixture
+def ask(ask_secagg):
+    return ask_secagg
 
 
 def pair(private):
@@ -113,25 +110,16 @@ def test_signatures_are_verified_and_others_are_refused(ask):
     assert found[-1] == fingerprint(key)
     for other in others:
         case = told | other
+        content, signature = (bytes.fromhex(case[name]) for name in ("content", "signature"))
         with pytest.raises(BadMessage):
-            verify(
-                *(
-                    bytes.fromhex(case["key"]),
-                    case["purpose"],
-                    *(bytes.fromhex(case[n]) for n in ("content", "signature")),
-                )
-            )
+            verify(bytes.fromhex(case["key"]), case["purpose"], content, signature)
 
 
 def test_a_new_key_needs_the_word_of_the_old_one(ask):
     new = new_private_key()
     word = sign_successor(HELPER, public_key_of(new)).hex()
-    told = {
-        "kind": "successor",
-        "old": public_key_of(HELPER).hex(),
-        "successor": public_key_of(new).hex(),
-        "signature": word,
-    }
+    keys = {"old": public_key_of(HELPER).hex(), "successor": public_key_of(new).hex()}
+    told = {"kind": "successor", "signature": word} | keys
     found = ask(told, told | {"successor": public_key_of(LEADER).hex()})
     assert found[0] == "verified"
     assert "refused" in found[1]
@@ -231,15 +219,9 @@ def test_a_season_that_follows_is_distinguished_from_one_that_does_not_in_both_l
             mine.append("follows")
         except BadMessage:
             mine.append("refused")
-        questions.append(
-            {
-                "kind": "follows",
-                "before": before.to_bytes().hex(),
-                "now": config.to_bytes().hex(),
-                "signatures": [signature.hex() for signature in signatures],
-                "helperKeys": [key.hex() for key in keys],
-            }
-        )
+        question = {"before": before.to_bytes().hex(), "now": config.to_bytes().hex()}
+        question |= {"signatures": [one.hex() for one in signatures], "helperKeys": [key.hex() for key in keys]}
+        questions.append({"kind": "follows"} | question)
     found = ["refused" if isinstance(answer, dict) else answer for answer in ask(*questions)]
     assert found == mine == ["follows"] * 2 + ["refused"] * 7
 
@@ -248,33 +230,14 @@ def test_configs_are_read_and_refused_alike(ask):
     mine = secagg_config()
     told = json.loads(mine.to_bytes())
     wrong = [
-        {"least_cohort": 1},
-        {"least_cohort": 101},
-        {"largest_cohort": 2**31 // 4096},
-        {"noises": [64, 63, 64]},
-        {"noises": [64, 64, 2**22 + 1]},
-        {"noises": [0, -1, 0]},
-        {"noises": [64, 0, 64]},
-        {"noises": [64, 64]},
-        {"noises": ["64", "64", "64"]},
-        {"noises": 64},
-        {"recipe": "another"},
-        {"power": "1.5"},
-        {"power": "x"},
-        {"delta": "0.0"},
-        {"delta": "1"},
-        {"messages": 0},
-        {"bound": 8192},
-        {"suite": "none"},
-        {"clip": "0"},
-        {"clip": "nan"},
-        {"clip": "Infinity"},
-        {"clip": ""},
-        {"clip": "0x10"},
-        {"helper_key": "00" * 65},
-        {"catalogue": "abc"},
-        {"more": 1},
-        {"proof_bytes": 8},
+        *({"least_cohort": value} for value in (1, 101)),
+        *({"noises": [64, *rest]} for rest in ([63, 64], [64, 2**22 + 1], [0, 64], [64])),
+        *({"noises": value} for value in ([0, -1, 0], ["64", "64", "64"], 64)),
+        *({"power": value} for value in ("1.5", "x")),
+        *({"delta": value} for value in ("0.0", "1")),
+        *({"clip": value} for value in ("0", "nan", "Infinity", "", "0x10")),
+        *({"largest_cohort": 2**31 // 4096}, {"recipe": "another"}, {"messages": 0}, {"bound": 8192}),
+        *({"suite": "none"}, {"helper_key": "00" * 65}, {"catalogue": "abc"}, {"more": 1}, {"proof_bytes": 8}),
         *({**fields_of_check(64), name: value} for name, value in (("limit", 1), ("proof_bytes", 0))),
         *({**fields_of_check(128), "projections": value} for value in (0, 64, 100, -128, "128")),
         {"limit": 1},
@@ -320,7 +283,7 @@ def test_offers_are_read_and_refused_alike(ask):
         "another model": {"model": "00" * 32},
         "another length": {"content": sign_offer(HELPER, offer(length=terms.length - 3)[0]).hex()},
         **{
-            f"another {name}": {"content": sign_offer(HELPER, offer(**{name: value})[0]).hex()}
+            f"{name} {value}": {"content": sign_offer(HELPER, offer(**{name: value})[0]).hex()}
             for name, value in (
                 ("noise", 65),
                 ("stage", 2),
@@ -339,13 +302,9 @@ def test_offers_are_read_and_refused_alike(ask):
     for (name, change), answer in zip(wrong.items(), found[1:], strict=True):
         assert "refused" in answer, name
         case = good | change
+        content, helper, config, model = (bytes.fromhex(case[n]) for n in ("content", "helper", "config", "model"))
         with pytest.raises(BadMessage):
-            check_offer(
-                read_offer(bytes.fromhex(case["content"]), bytes.fromhex(case["helper"])),
-                config_from(bytes.fromhex(case["config"])),
-                bytes.fromhex(case["model"]),
-                case["now"],
-            )
+            check_offer(read_offer(content, helper), config_from(config), model, case["now"])
 
 
 def test_records_are_read_and_refused_alike(ask):

@@ -21,13 +21,6 @@ NOTED = (("federation", "items"), ("sums/config", "noises"))
 ROUNDS = {"target": COHORT, "minimum": COHORT, "over_selection": 3.0, "deadline": 60.0}
 
 
-@pytest.fixture(scope="module")
-def helper(tmp_path_factory):
-    """A helper process for all of this file's federations."""
-    with helper_process(tmp_path_factory.mktemp("helper")) as started:
-        yield started
-
-
 @contextmanager
 def leading(folder, helper, sigma=0.0, least_cohort=COHORT, **options):
     """A leader that has agreed with the helper."""

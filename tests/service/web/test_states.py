@@ -7,7 +7,6 @@ discarded   its round had too few           spent       all messages are sent
 
 import pytest
 from playwright.sync_api import expect
-from tests.service.helper.helpers import helper_process
 from tests.service.web.browsing import PATIENCE, serving
 from tests.service.web.conftest import PAGE
 from tests.service.web.conversing import conversing
@@ -137,13 +136,6 @@ def test_a_discarded_message_that_the_server_has_read_stays_charged(visit, tmp_p
         if method == "frugal":
             expect(visitor.page.locator(".pips .sent")).to_have_count(3)
             assert visitor.page.locator('#leaves [data-key="pause"]').count() == 0
-
-
-@pytest.fixture(scope="module")
-def helper(tmp_path_factory):
-    """A helper process for this file's federations."""
-    with helper_process(tmp_path_factory.mktemp("helper")) as started:
-        yield started
 
 
 @pytest.mark.slow
