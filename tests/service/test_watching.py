@@ -83,7 +83,7 @@ MESSAGES = 5
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_those_who_take_part_later_have_other_lists_of_the_same_catalogue(world):
+def test_later_clients_have_other_histories(world):
     draw, draw_others, *_ = WORLDS[world]
     first, later, last = draw(seed=3), draw_others(200, 3, 4), draw_others(200, 3, 5)
     title_of = dict(zip(first.item_ids.tolist(), first.titles.tolist(), strict=True))
@@ -93,5 +93,5 @@ def test_those_who_take_part_later_have_other_lists_of_the_same_catalogue(world)
     assert later.items.tolist() != last.items.tolist()
 
 
-def test_more_users_are_drawn_than_get_a_turn_in_that_time():
+def test_enough_users_are_drawn():
     assert PEOPLE > CLIENTS + GENERATION_SECONDS * REQUESTS_PER_SECOND / MESSAGES

@@ -60,11 +60,11 @@ def test_discarded_rounds_decide_the_state(discarded, expected):
         ({"free_disk": None}, (OK, [])),
     ],
 )
-def test_a_round_that_is_overdue_and_a_full_disk_need_attention(given, expected):
+def test_overdue_rounds_and_full_disks_need_attention(given, expected):
     assert state_of(FOLDED, round_due=round_due(60.0, 0.0), devices=7, **given) == expected
 
 
-def test_a_round_is_due_within_ten_deadlines_and_two_upload_periods():
+def test_when_a_round_is_due():
     assert round_due(120.0, 0.0) == 1200
     assert round_due(1.0, 0.0) == 600, "and within ten minutes"
     assert round_due(60.0, 86_400.0) == 172_800
@@ -96,7 +96,7 @@ def test_the_worst_reason_decides():
     assert state_of(FOLDED, store_away=True)[0] == FAILING
 
 
-def test_only_refused_aggregates_of_recent_rounds_count(sqlite_store):
+def test_refused_aggregates_of_recent_rounds_count(sqlite_store):
     with opened(sqlite_store) as connection:
         create_tables(connection)
         for number in range(RECENT + 2):
@@ -108,7 +108,7 @@ def test_only_refused_aggregates_of_recent_rounds_count(sqlite_store):
         assert recent_rounds(connection) == RecentRounds((FOLDED,) * RECENT, 2)
 
 
-def test_recent_rounds_count_uploads_refused_ones_and_the_time_since(sqlite_store):
+def test_figures_of_recent_rounds(sqlite_store):
     with opened(sqlite_store) as connection:
         create_tables(connection)
         for number in range(3):
@@ -140,7 +140,7 @@ async def until(running, state):
     return await shown_state(running)
 
 
-async def test_five_of_five_rounds_discarded_is_failing(store):
+async def test_all_rounds_discarded_is_failing(store):
     rounds = {"target": 2, "minimum": 2, "deadline": 0.05, "over_selection": 1.0}
     async with serving(store, rounds) as running:
         assert await shown_state(running) == (OK, [])
@@ -179,7 +179,7 @@ def broken(vectors):
     ("change", "code"),
     [(broken, "model-not-finite"), (lambda vectors: vectors + np.float32(26), "model-out-of-scale")],
 )
-async def test_a_published_model_that_diverged_is_failing(sqlite_store, change, code):
+async def test_diverged_published_model_is_failing(sqlite_store, change, code):
     token = establish_ratings(sqlite_store)
     model = publish_next(sqlite_store, change)
     assert extent_of(model).longest_row > 40 or not extent_of(model).is_finite
@@ -204,7 +204,7 @@ def rotation():
     return np.linalg.qr(np.random.default_rng(2).normal(size=(FACTORS, FACTORS)))[0]
 
 
-def test_a_pushed_row_shows_whatever_the_basis(vectors):
+def test_pushed_row_shows_in_any_basis(vectors):
     pushed = vectors.copy()
     pushed[7] *= -4
     signals = signals_of(model(vectors), model(pushed @ rotation()))
@@ -220,7 +220,7 @@ def test_a_diverged_model_has_no_finite_drift(vectors):
 
 
 @pytest.mark.parametrize("most_shown", [0.1, 1.0])
-def test_the_exposure_cap_reports_how_many_items_it_has_shortened(most_shown):
+def test_exposure_cap_counts_shortened_items(most_shown):
     town = fr.city(people=120, places=250, checkins=4000)
     settings = FRUGAL_SERVER.settle(
         FRUGAL_SERVER.kind(factors=FACTORS, most_shown=most_shown, encoding="float32", min_support=1), town, None

@@ -85,7 +85,7 @@ async def test_enrolments_of_one_address_are_limited(sqlite_store):
         assert (await running.client.get("/api/v1/status")).status_code == 200
 
 
-async def test_enrolments_of_one_network_are_limited_whatever_its_addresses(sqlite_store):
+async def test_enrolments_of_one_network_are_limited(sqlite_store):
     async with serving(sqlite_store, trust={"enrolment_rate": 0.001, "address_rate": 0.001}) as running:
         answers = []
         for number in range(25):
@@ -251,7 +251,7 @@ MODEL_BYTES = 20_000 * 201 * 4
 
 
 @pytest.mark.slow
-async def test_receiver_that_never_reads_is_cut_off_and_a_slow_one_is_not(sqlite_store):
+async def test_receiver_that_never_reads_is_cut_off(sqlite_store):
     many = Interactions.from_columns([0] * 20_000, list(range(20_000)))
     big = serving(sqlite_store, data=many, factors=200, triples=1)
     async with big as running, on_a_socket(running, body_seconds=0.6) as port:

@@ -93,7 +93,7 @@ def test_wrong_flags_are_refused_before_anything_begins(flags, named, tmp_path, 
         (("--local-helper", "--host", "0.0.0.0"), ("an address that they can reach",)),
     ],
 )
-def test_a_new_federation_needs_a_decision_about_who_reads_uploads(words, explained, tmp_path, monkeypatch, capsys):
+def test_new_federation_needs_a_choice_of_readers(words, explained, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["federank", "serve", *words, "--port", "0"])
     with pytest.raises(SystemExit) as ended:
@@ -166,7 +166,7 @@ def test_a_federation_is_frugal_by_default_and_keeps_its_method(serve, method, o
         assert (config["method"], config["settings"].get("messages")) == ("fpl" if method else "frugal", messages)
 
 
-def test_rounds_have_twenty_uploads_at_least_unless_fewer_are_accepted(serve, sqlite_store):
+def test_minimum_of_twenty_uploads_unless_fewer_are_accepted(serve, sqlite_store):
     accepted = "--i-accept-that-outsiders-can-read-updates"
     starts = ((), ("--target", "60", "--minimum", "50"), ("--target", "5", accepted), ("--target", "3", "--rehearsal"))
     minima = [serve("--data", "city", *flags, name=str(n))["rounds"]["minimum"] for n, flags in enumerate(starts)]
@@ -221,7 +221,7 @@ def test_tls_server_answers_over_tls_alone(tmp_path, sqlite_store):
 
 
 @pytest.mark.slow
-def test_two_workers_share_a_store_and_one_that_dies_is_replaced(store, tmp_path):
+def test_killed_worker_is_replaced(store, tmp_path):
     establish_small(store, {"target": 1, "over_selection": 1.0} | PATIENT)
     with Served(store, "--workers", "2", "--rehearsal", "--keep-updates", folder=tmp_path) as server:
         server.until_ready()

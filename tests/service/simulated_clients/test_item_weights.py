@@ -48,7 +48,7 @@ def test_clients_score_as_in_the_simulation(given):
     np.testing.assert_allclose(federation.clients.scores(model, None)[9], found, atol=1e-6)
 
 
-def test_weights_are_sent_with_rows_that_changed_and_kept_otherwise():
+def test_weights_are_sent_with_changed_rows():
     federation = played()
     now, served, rules = federation.published, federation.served, federation.info.rules
     full = served.encode(federation.settings, now, now.rows_since(None), 0)
@@ -71,7 +71,7 @@ def test_weights_that_nobody_announced_are_refused():
         replace(federation.info.settings, item_weights="none").read(content)
 
 
-def test_both_sides_name_the_model_by_the_same_digest():
+def test_digest_of_the_model_is_the_same_on_both_sides():
     from federank.federation.secure import model_digest
 
     federation = played(secure=True, clip=1.0)
@@ -80,7 +80,7 @@ def test_both_sides_name_the_model_by_the_same_digest():
     assert held == federation.served.digest(federation.settings, federation.published)
 
 
-def test_the_sums_are_those_of_the_newest_uploads_of_all_clients():
+def test_sums_are_of_the_newest_uploads():
     federation = played(rounds=1)
     first = federation.published.content.state["seen"]
     assert first.shape == (ITEMS, 4 * (federation.settings.factors + 1))

@@ -123,7 +123,7 @@ def product(vectors):
 
 
 @pytest.mark.parametrize(("kind", "given"), [("plain", {}), ("secure", {"clip": 4.0}), ("private", {})])
-def test_all_clients_in_all_rounds_learn_what_the_simulation_learns(kind, given):
+def test_all_clients_learn_the_simulations_model(kind, given):
     played = Federation(secure=kind != "plain", **given)
     for _ in range(MESSAGES):
         played.play()
@@ -143,7 +143,7 @@ def test_all_clients_in_all_rounds_learn_what_the_simulation_learns(kind, given)
     np.testing.assert_allclose(product(model.vectors), close, atol=(0.08 if given else 0.02) * np.abs(close).max())
 
 
-def test_the_first_upload_of_each_client_carries_counts_in_whichever_round_it_comes():
+def test_first_upload_of_each_client_has_counts():
     played = Federation()
     users = played.clients.participants.tolist()
     played.play(users[:40])
@@ -165,7 +165,7 @@ def test_the_first_upload_of_each_client_carries_counts_in_whichever_round_it_co
     assert np.abs(played.received().vectors[(COUNTS >= SUPPORT) & (more < SUPPORT)]).sum() > 0
 
 
-def test_a_secure_round_is_of_counts_again_after_as_many_rounds_as_a_client_has_uploads():
+def test_secure_rounds_count_again_after_the_quota():
     played = Federation(secure=True, clip=4.0)
     users, stages = played.clients.participants.tolist(), []
     for number in range(2 * MESSAGES):
@@ -175,7 +175,7 @@ def test_a_secure_round_is_of_counts_again_after_as_many_rounds_as_a_client_has_
     np.testing.assert_array_equal(supported(played), COUNTS >= SUPPORT)
 
 
-def test_a_private_round_with_too_few_items_is_followed_by_another_of_popularity():
+def test_popularity_round_is_repeated_for_too_few_items():
     played = Federation(secure=True)
     users = played.clients.participants.tolist()
     played.play(users[:30])
@@ -187,7 +187,7 @@ def test_a_private_round_with_too_few_items_is_followed_by_another_of_popularity
     np.testing.assert_array_equal(supported(played), supported(whole))
 
 
-def test_no_client_is_asked_twice_for_counts_before_items_are_supported():
+def test_clients_send_counts_once():
     played = Federation()
     asked = FRUGAL_SERVER.uploads_now
     assert asked(played.settings, played.published) == 1
@@ -196,7 +196,7 @@ def test_no_client_is_asked_twice_for_counts_before_items_are_supported():
 
 
 @pytest.mark.parametrize("secure", [False, True])
-def test_a_clients_upload_is_the_simulated_one_and_its_ledger_says_what_is_in_it(secure, monkeypatch):
+def test_clients_upload_is_the_simulated_one(secure, monkeypatch):
     monkeypatch.setattr("federank.service.client.methods.split", lambda _terms, whole: whole.tobytes())
     played = Federation(secure=secure, **({"clip": 4.0} if secure else {}))
     user, ledger = 3, Ledger()
@@ -276,7 +276,7 @@ def test_uploads_of_another_form_are_refused():
         kind.judge(encode_frugal_update(counts), whole)
 
 
-def test_a_federation_that_starts_from_a_model_supports_its_items():
+def test_items_of_a_trained_model_are_supported():
     trained = fr.Frugal(**SETTINGS).fit(DATA)
     played = Federation(trained=trained)
     np.testing.assert_array_equal(supported(played), trained.item_weights > 0)
@@ -290,7 +290,7 @@ def test_a_federation_that_starts_from_a_model_supports_its_items():
 
 
 @pytest.mark.parametrize("given", [{}, {"secure": True, "clip": 4.0}, {"secure": True}], ids=["plain", "clip", "plan"])
-def test_a_new_season_counts_again_and_its_new_items_have_no_support(given):
+def test_new_season_counts_again(given):
     played = Federation(**given)
     played.play()
     played.play()
@@ -310,7 +310,7 @@ def test_a_new_season_counts_again_and_its_new_items_have_no_support(given):
         assert len(begun.state["counted"]) == ITEMS + 1
 
 
-def test_a_small_catalogue_and_counts_under_one_noise_are_refused():
+def test_small_catalogues_and_noisy_counts_are_refused():
     small = random_world(users=80, items=40, interactions=900, seed=4).compact()
     with pytest.raises(SettingError):
         FRUGAL_SERVER.settle(Frugal(**SETTINGS), small, None)

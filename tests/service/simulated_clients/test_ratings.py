@@ -40,7 +40,7 @@ def play(address, rounds=ROUNDS, **specs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "kind"), [("pmf", PMF), ("svdpp", SVDPlusPlus)])
-def test_simulated_clients_over_http_learn_the_model_of_the_simulation(tmp_path, method, kind):
+def test_federation_of_all_clients_learns_the_simulations_model(tmp_path, method, kind):
     chosen = SETTINGS | AS_PUBLISHED | {"learning_rate": RATES[method]}
     with served(tmp_path, "--data", written(people(), tmp_path), "--method", method, *flags(chosen), *ROUND) as address:
         played, _, model = play(address)

@@ -40,7 +40,7 @@ def serving(folder, helper, method, *more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "kind"), [("pmf", PMF), ("svdpp", SVDPlusPlus)])
-def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helper, method, kind):
+def test_sums_without_noise_give_the_simulations_model(tmp_path, helper, method, kind):
     with serving(tmp_path, helper, method, "--sigma", "0", "--clip", CLIP) as address:
         played, federation, model = play(address, ROUNDS)
         found = verify(Servers(address, helper.origin))
@@ -54,7 +54,7 @@ def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helpe
 
 
 @pytest.mark.slow
-def test_with_noise_versions_are_recomputed_and_no_client_sends_more_than_was_promised(tmp_path, helper):
+def test_sums_with_noise_are_recomputed_and_quotas_hold(tmp_path, helper):
     with serving(tmp_path, helper, "pmf", "--sigma", "0.5", "--clip", "8", "--uploads-per-client", "2") as address:
         rehearsal = Rehearsal(plan=Plan(address=address), data=people(), seed=3, specs={})
         played = rehearse(rehearsal)  # ends because no one has a message left
@@ -63,7 +63,7 @@ def test_with_noise_versions_are_recomputed_and_no_client_sends_more_than_was_pr
 
 
 @pytest.mark.slow
-def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verified(tmp_path, helper):
+def test_sum_beyond_the_scale_is_rejected(tmp_path, helper):
     far = ("--sigma", "0", "--uploads-per-client", "2", "--first-prediction", "mean", "--learning-rate", "1000")
     with serving(tmp_path, helper, "pmf", *far) as address:
         played = rehearse(Rehearsal(plan=Plan(address=address), data=people(), seed=3, specs={}))
@@ -78,9 +78,7 @@ def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verif
 @pytest.mark.parametrize(
     ("sigma", "guarantee", "is_warned"), [(0.0, "none: sums carry no noise", False), (2.0, "epsilon", True)]
 )
-def test_the_operator_is_sent_the_guarantee_and_what_noise_does_to_ratings(
-    sqlite_store, helper, capsys, sigma, guarantee, is_warned
-):
+def test_operator_sees_the_guarantee(sqlite_store, helper, capsys, sigma, guarantee, is_warned):
     sums = SecaggSpec(helper=helper.origin, sigma=sigma, least_cohort=20)
     open_store(sqlite_store, FederationSpec(data=people, source="two", method="pmf", sums=sums))
     report_guarantee(sqlite_store, None)

@@ -53,7 +53,7 @@ def ids(entries):
     return {entry["id"] for entry in entries}
 
 
-def test_a_first_visit_leads_to_recommendations_that_python_would_give(town, visit):
+def test_first_visit_gives_pythons_recommendations(town, visit):
     visitor = visit(town).open()
     page = visitor.page
     title = town.get("catalogue").json()["items"][7]["title"]
@@ -67,7 +67,7 @@ def test_a_first_visit_leads_to_recommendations_that_python_would_give(town, vis
     assert town.get("status").json()["devices"] == 0, "looking and picking tell the server nothing"
 
 
-def test_three_answers_teach_here_and_undo_stands_in_their_place(town, visit):
+def test_answers_and_undo(town, visit):
     visitor = visit(town).open().pick(3)
     page = visitor.page
     shown = visitor.recommended()
@@ -110,7 +110,7 @@ def test_the_browser_plays_rounds_as_python_does(town, visit):
         assert_same_rounds(answer, expected)
 
 
-def test_a_full_round_with_three_browsers_and_twenty_python_clients(visit, tmp_path):
+def test_round_of_browsers_and_python_clients(visit, tmp_path):
     with serving(tmp_path, rounds={"target": 23, "over_selection": 1.0, "deadline": 60.0}) as server:
         visitors = [visit(server).open().pick(5) for _ in range(3)]
         program = Path(__file__).with_name("neighbours.py")
@@ -129,7 +129,7 @@ def test_a_full_round_with_three_browsers_and_twenty_python_clients(visit, tmp_p
         expect(visitors[0].page.locator(".timeline li").last).to_contain_text("22")
 
 
-def test_where_nothing_is_shared_nothing_at_all_is_sent(town, visit):
+def test_sharing_nothing_sends_nothing(town, visit):
     visitor = visit(town).open().pick(6).share("none")
     expect(visitor.page.locator(".side.out .tile")).to_have_count(0)
     visitor.page.locator('#leaves [data-key="go"]').click()
@@ -139,7 +139,7 @@ def test_where_nothing_is_shared_nothing_at_all_is_sent(town, visit):
     assert town.get("status").json()["devices"] == 0
 
 
-def test_what_was_chosen_by_hand_leaves_and_nothing_else(server, visit):
+def test_items_chosen_by_hand_alone_are_sent(server, visit):
     visitor = visit(server).open().pick(6).share("few")
     page = visitor.page
     sides = {side: page.locator(f".side.{side} .tile") for side in ("out", "stays")}
@@ -164,7 +164,7 @@ def test_what_was_chosen_by_hand_leaves_and_nothing_else(server, visit):
     assert sent == named
 
 
-def test_a_list_that_grows_keeps_to_its_share_and_what_has_left_counts(server, visit):
+def test_growing_list_keeps_its_share(server, visit):
     visitor = visit(server).open().pick(4).share("half").take_part().wait_for_rounds(1)
     sent = {entry["id"] for entry in visitor.stored()["ledger"] if entry["real"]}
     assert len(sent) <= 2
@@ -180,7 +180,7 @@ def test_a_list_that_grows_keeps_to_its_share_and_what_has_left_counts(server, v
     expect(visitor.page.locator("#lock")).to_contain_text("2")
 
 
-def test_a_reload_goes_on_where_it_was(server, visit):
+def test_reload_continues(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
     before = visitor.stored()
     visitor.open().wait_for_rounds(len(before["rounds"]) + 2)
@@ -191,7 +191,7 @@ def test_a_reload_goes_on_where_it_was(server, visit):
     assert server.get("status").json()["devices"] == 1
 
 
-def test_leaving_erases_everything_here_and_the_client_there(server, visit):
+def test_leaving_erases_everything(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     page = visitor.page
     page.locator("#leave").click()
@@ -205,7 +205,7 @@ def test_leaving_erases_everything_here_and_the_client_there(server, visit):
     expect(page.locator("#lock")).to_have_attribute("data-kind", "closed")
 
 
-def test_of_two_tabs_one_takes_part_and_the_other_takes_over(server, visit, words):
+def test_second_tab_takes_over(server, visit, words):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     other = visitor.tab()
     visitor.open(other, "/#leaves")
@@ -220,7 +220,7 @@ def test_of_two_tabs_one_takes_part_and_the_other_takes_over(server, visit, word
     assert len(server.updates()) == visitor.received(visitor.stored())
 
 
-def test_what_goes_out_first_waits_and_can_be_stopped(visit, tmp_path):
+def test_first_upload_waits_and_can_be_stopped(visit, tmp_path):
     with serving(tmp_path, page=quick_page(6000)) as server:
         visitor = visit(server).open().pick(4).share("all").take_part()
         page = visitor.page
@@ -247,7 +247,7 @@ TOO_SMALL = """() => [...document.querySelectorAll("button, a, label.button, inp
   .map(([words, { width, height }]) => [words, width, height])"""
 
 
-def test_it_fits_a_narrow_phone_with_posters_at_once(server, visit):
+def test_narrow_phone(server, visit):
     visitor = visit(server, viewport={"width": 320, "height": 640}).open()
     page = visitor.page
     assert page.locator("#grid .tile").first.bounding_box()["y"] < 330
@@ -261,7 +261,7 @@ def test_it_fits_a_narrow_phone_with_posters_at_once(server, visit):
         assert page.evaluate(TOO_SMALL) == [], screen
 
 
-def test_sharing_is_reached_with_the_keyboard_in_twenty_stops(server, visit):
+def test_keyboard(server, visit):
     visitor = visit(server).open().pick(3)
     page = visitor.page
     visitor.go("for-you").page.reload()
@@ -276,7 +276,7 @@ def test_sharing_is_reached_with_the_keyboard_in_twenty_stops(server, visit):
     page.locator('#leaves [data-key="pause"]:not(.yes)').wait_for()
 
 
-def test_a_file_of_what_was_watched_asks_before_it_counts(town, visit, tmp_path):
+def test_loaded_file_asks_before_it_counts(town, visit, tmp_path):
     items = town.get("catalogue").json()["items"]
     names = [items[3]["title"].upper(), str(items[9]["id"]), 'A place, "unknown"', items[3]["title"]]
     rows = "\n".join('"' + name.replace('"', '""') + '",2020-01-01' for name in names)
@@ -298,7 +298,7 @@ def test_a_file_of_what_was_watched_asks_before_it_counts(town, visit, tmp_path)
     assert {request.method for request in visitor.requests} == {"GET"}
 
 
-def test_one_file_takes_the_list_and_the_record_to_another_browser(visit, tmp_path):
+def test_saved_file_moves_list_and_record(visit, tmp_path):
     with serving(tmp_path, method="frugal") as server:
         visitor = visit(server).open().pick(5).take_part().wait_for_rounds(3)
         visitor.wait_until(lambda kept: all(played["outcome"] == "aggregated" for played in kept["rounds"]))
@@ -320,7 +320,7 @@ def test_one_file_takes_the_list_and_the_record_to_another_browser(visit, tmp_pa
         assert other.page.locator('[data-key="pause"]').count() == 0, "its messages are spent here too"
 
 
-def test_the_last_message_can_be_looked_at(server, visit):
+def test_last_message_is_shown(server, visit):
     visitor = visit(server).open().pick(4).take_part().wait_for_rounds(1).pause()
     visitor.wait_until(lambda kept: kept["pending"] == [])
     page = visitor.page
@@ -344,7 +344,7 @@ OTHER_VERSION = """async (version) => {
 
 
 @pytest.mark.parametrize("version", [1, 3])
-def test_what_another_version_of_the_page_kept_is_refused(town, visit, words, version):
+def test_storage_of_another_version_is_refused(town, visit, words, version):
     visitor = visit(town)
     visitor.page.goto(f"{town.public}/how.html")
     visitor.page.evaluate(OTHER_VERSION, version)
@@ -368,7 +368,7 @@ def test_script_in_a_title_is_text(visit, tmp_path):
         assert visitor.page.locator("main script, main b:not(.why b)").count() == 0
 
 
-def test_posters_are_there_before_model_and_catalogue_and_a_tap_on_one_counts(town, visit):
+def test_posters_before_the_model_can_be_tapped(town, visit):
     visitor = visit(town)
     held = []
     visitor.context.route("**/api/v1/*", lambda route: held.append(route))
@@ -388,7 +388,7 @@ def test_posters_are_there_before_model_and_catalogue_and_a_tap_on_one_counts(to
     assert len(after) > len(before)
 
 
-def test_the_page_is_light_and_needs_nothing_inline(town, visit):
+def test_page_is_small_and_has_nothing_inline(town, visit):
     visitor = visit(town).open()
     sent = {request.url: request.response() for request in visitor.requests if request.url.startswith(town.public)}
     files = {url: answer for url, answer in sent.items() if "/api/" not in url}

@@ -83,7 +83,7 @@ def read(node, tmp_path_factory):
 RATED = {"letterboxd.csv", "imdb.csv", "goodreads.csv", "imdb of someone who likes nothing much.csv"}
 
 
-def test_exports_are_read_and_what_was_rated_low_is_no_like(read):
+def test_exports_are_read_without_low_ratings(read):
     told = read({name: text for name, (text, _, _) in EXPORTS.items()})
     assert told == {
         name: {"names": names, "low": low, "rated": name in RATED} for name, (_, names, low) in EXPORTS.items()
@@ -127,16 +127,16 @@ WHOLE, HALVES = {"lowest": 1, "highest": 5, "step": 1}, {"lowest": 0.5, "highest
         ("goodreads.csv", WHOLE, [["Dune", 5], ["Emma", 2]], 1),
     ],
 )
-def test_where_items_are_rated_stars_become_stars_of_its_scale(read, name, scale, stars, unrated):
+def test_stars_are_converted_to_the_scale(read, name, scale, stars, unrated):
     assert read({name: EXPORTS[name][0]}, scale)[name] == {"stars": stars, "unrated": unrated}
 
 
-def test_ratings_beside_ids_are_of_the_federations_own_scale_and_the_last_line_counts(read):
+def test_ratings_beside_ids_have_the_federations_scale(read):
     ten = {"lowest": 0, "highest": 10, "step": 0}
     told = read({"own.csv": "item,rating\n17,3\n18,4.25\n17,2\n"}, ten)["own.csv"]
     assert told == {"stars": [["17", 2], ["18", 4.25]], "unrated": 0}
 
 
-def test_a_file_without_ratings_gets_a_sentence_where_items_are_rated(read):
+def test_file_without_ratings_is_refused_where_items_are_rated(read):
     told = read({"netflix.csv": EXPORTS["netflix.csv"][0]}, WHOLE)["netflix.csv"]
     assert told == {"fault": "file.unrated"}

@@ -28,7 +28,7 @@ def rest(visitor):
     return visitor.pause().wait_until(lambda kept: kept["pending"] == [])
 
 
-def test_a_server_that_is_away_for_a_while_costs_nothing(server, visit, words):
+def test_absent_server_costs_nothing(server, visit, words):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     server.stop(signal.SIGKILL)
     reason = words["en"]["doing.retrying"].format(reason=words["en"]["fault.unreachable"])
@@ -41,7 +41,7 @@ def test_a_server_that_is_away_for_a_while_costs_nothing(server, visit, words):
     assert server.get("status").json()["devices"] == 1
 
 
-def test_an_answer_that_is_lost_is_asked_for_again_with_the_same_bytes(server, visit):
+def test_upload_whose_answer_is_lost_is_repeated(server, visit):
     visitor = visit(server).open().pick(5)
     bodies, lost = [], []
 
@@ -61,7 +61,7 @@ def test_an_answer_that_is_lost_is_asked_for_again_with_the_same_bytes(server, v
     assert_told_once(visitor, server)
 
 
-def test_a_reload_in_the_middle_of_an_upload_sends_the_same_bytes_again(visit, tmp_path):
+def test_reload_during_an_upload_repeats_it(visit, tmp_path):
     with serving(tmp_path, rounds={"deadline": 60.0}) as server:
         visitor = visit(server).open().pick(5)
         visitor.context.route("**/update", lambda route: route.abort())
@@ -91,7 +91,7 @@ def test_a_reload_in_the_middle_of_an_upload_sends_the_same_bytes_again(visit, t
         assert_told_once(visitor, server)
 
 
-def test_what_the_owner_has_since_forbidden_is_not_sent_again(server, visit):
+def test_forbidden_items_are_not_sent_again(server, visit):
     visitor = visit(server).open().pick(5)
     visitor.context.route("**/update", lambda route: route.abort())
     visitor.take_part()
@@ -109,7 +109,7 @@ def test_what_the_owner_has_since_forbidden_is_not_sent_again(server, visit):
     assert set(first["liked"]) <= {entry["id"] for entry in visitor.stored()["ledger"] if entry["times_liked"]}
 
 
-def test_a_suggestion_to_learn_from_the_complete_list_is_not_followed(visit, tmp_path):
+def test_suggestion_of_the_complete_history_is_not_followed(visit, tmp_path):
     suggested = {"sharing": "all", "pi": 0.3, "basis": "history"}
     with serving(tmp_path, suggested_policy=suggested) as server:
         visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
@@ -118,7 +118,7 @@ def test_a_suggestion_to_learn_from_the_complete_list_is_not_followed(visit, tmp
         assert len(kept["records"]["vector"]["ids"]) == 2
 
 
-def test_a_full_storage_stops_taking_part_before_anything_more_is_sent(server, visit, words):
+def test_full_storage_stops_taking_part(server, visit, words):
     visitor = visit(server).open().pick(5)
     devtools = visitor.context.new_cdp_session(visitor.page)
     devtools.send("Storage.overrideQuotaForOrigin", {"origin": server.public, "quotaSize": 1})
@@ -200,7 +200,7 @@ def test_other_wrong_answers_are_reported_too(town, visit, path, body, told):
     expect(visitor.page.locator("#trouble")).to_contain_text(told, timeout=PATIENCE)
 
 
-def test_a_round_that_a_lagging_worker_offers_is_passed_over(server, visit):
+def test_round_of_a_lagging_worker_is_skipped(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
     offered = []
 
@@ -220,7 +220,7 @@ def test_a_round_that_a_lagging_worker_offers_is_passed_over(server, visit):
     assert_told_once(visitor, server)
 
 
-def test_a_ticket_that_came_too_late_is_reported_and_not_sent_again(server, visit):
+def test_late_upload_is_reported_and_not_repeated(server, visit):
     visitor = visit(server).open().pick(5)
     refusal = '{"error": "late", "message": "The round has ended without this Update; wait for the next."}'
     visitor.context.route("**/update", lambda route: route.fulfill(status=410, body=refusal))
@@ -231,7 +231,7 @@ def test_a_ticket_that_came_too_late_is_reported_and_not_sent_again(server, visi
     assert server.rows("SELECT ticket FROM uploads") == []
 
 
-def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, visit):
+def test_operators_token_stays_in_the_tab(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
     page = visitor.tab()
     page.goto(f"{server.admin}/admin")
@@ -251,7 +251,7 @@ def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, 
     assert page.evaluate(stores) == [[], [], ""]
 
 
-def test_storage_that_is_cleared_from_outside_is_reported_and_nothing_more_is_sent(server, visit, words):
+def test_cleared_storage_stops_taking_part(server, visit, words):
     visitor = visit(server).open().pick(4).share("all").take_part().wait_for_rounds(1)
     visitor.page.evaluate(
         "() => new Promise((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"

@@ -72,7 +72,7 @@ def test_rounds_are_the_same(ask, settings):
             assert answer["dense"] == secure_vector(method, 0, again).tolist()
 
 
-def test_samples_for_a_lifetime_are_the_same_when_a_history_grows(ask):
+def test_lifetime_samples_of_a_growing_history_are_the_same(ask):
     cases, expected = [], []
     for size, rho, before in (
         (4, 1.0, []),

@@ -43,7 +43,7 @@ def device(node):
 
 @pytest.mark.parametrize(("spec", "most", "pairs"), [(None, None, 4), (1, None, 1), (9, None, 4), (9, 6, 6)])
 @pytest.mark.parametrize("kind", ["all", "fixed-subset, shared", "randomized-response"])
-def test_the_page_sends_and_writes_down_what_a_python_client_does(device, kind, spec, most, pairs):
+def test_page_sends_and_records_what_python_does(device, kind, spec, most, pairs):
     policy = replace(POLICIES[kind], triples=spec)
     recipe, _ = recipe_of(triples=4, factors=FACTORS, most_triples=most)
     [(number, model)] = broadcasts(1, FACTORS)

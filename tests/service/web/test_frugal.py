@@ -46,7 +46,7 @@ def wait_until_spent(visitor):
     return visitor.wait_until(lambda kept: kept["pending"] == [])
 
 
-def test_no_more_messages_leave_than_a_lifetime_has_and_recommendations_go_on(frugal, visit):
+def test_quota_bounds_messages(frugal, visit):
     visitor = visit(frugal).open().pick(6).share("half")
     wait_until_spent(visitor.take_part())
     assert_told_once(visitor, frugal)
@@ -66,7 +66,7 @@ def test_no_more_messages_leave_than_a_lifetime_has_and_recommendations_go_on(fr
     assert visitor.recommended() == [items[item] for item in np.argsort(-scores, kind="stable")[:5]]
 
 
-def test_a_message_is_the_one_that_python_would_send_and_holds_nothing_that_was_held_back(frugal, visit):
+def test_message_is_pythons_without_withheld_items(frugal, visit):
     told = frugal.get("federation").json()
     vectors, weights, regulariser = model_of(frugal, told["items"])
     visitor = visit(frugal).open().pick(6).share("half")
@@ -87,7 +87,7 @@ def test_a_message_is_the_one_that_python_would_send_and_holds_nothing_that_was_
     assert set(ledger) == {one for played in kept["rounds"] for one in played["liked"]}
 
 
-def test_a_message_that_was_lost_is_spent_and_is_the_same_when_it_is_sent_again(visit, tmp_path):
+def test_lost_message_is_repeated(visit, tmp_path):
     with serving(tmp_path, method="frugal", settings=ONE_MESSAGE, rounds={"deadline": 60.0}) as server:
         visitor = visit(server).open().pick(5)
         visitor.context.route("**/update", lambda route: route.abort())
@@ -100,7 +100,7 @@ def test_a_message_that_was_lost_is_spent_and_is_the_same_when_it_is_sent_again(
         assert_told_once(visitor, server)
 
 
-def test_a_server_that_allows_more_later_is_not_believed(visit, tmp_path):
+def test_more_messages_than_agreed_are_not_sent(visit, tmp_path):
     with serving(tmp_path, method="frugal", settings=ONE_MESSAGE) as server:
         visitor = visit(server).open().pick(5).take_part()
         wait_until_spent(visitor)
@@ -111,7 +111,7 @@ def test_a_server_that_allows_more_later_is_not_believed(visit, tmp_path):
         assert len(server.rows("SELECT body FROM uploads")) == 1
 
 
-def test_where_no_server_may_read_a_message_none_is_sent_that_could_be_read(frugal, visit):
+def test_no_plain_message_goes_to_a_federation_of_another_kind(frugal, visit):
     visitor = visit(frugal)
     told = frugal.get("federation").json() | {"uploads": "of another kind"}
     visitor.context.route("**/api/v1/federation", lambda route: route.fulfill(json=told))

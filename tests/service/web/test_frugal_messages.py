@@ -138,7 +138,7 @@ def spoilt():
     }
 
 
-def test_a_broadcast_that_is_not_one_is_refused_in_both_languages(ask):
+def test_malformed_broadcasts_are_refused_in_both_languages(ask):
     cases = spoilt()
     asked = [
         {"kind": "squaresDecoded", "body": list(body), "factors": FACTORS, "items": ITEMS} for body, _ in cases.values()

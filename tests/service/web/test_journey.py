@@ -101,7 +101,7 @@ def test_from_posters_to_what_would_go_out(company, browser, words, screen, sche
     visitor.close()
 
 
-def test_what_was_sent_is_what_the_server_has_and_leaves_nothing_behind(company, browser, words):
+def test_record_agrees_with_the_server(company, browser, words):
     visitor = Visitor(browser, company.address, service_workers="allow").open().pick(5)
     page = visitor.page
     named = set(visitor.share("few").page.locator(".side.out .tile").evaluate_all("a => a.map((b) => b.dataset.item)"))

@@ -68,7 +68,7 @@ def test_the_page_speaks_the_browsers_language_and_no_other(films, visit, words,
     assert not re.search(r"\{\w*\}", said), "every place for a value is filled"
 
 
-def test_a_language_that_was_chosen_is_spoken_at_once_and_remembered_until_one_leaves(films, visit, words):
+def test_chosen_language_is_kept_until_one_leaves(films, visit, words):
     visitor = visit(films.public, "en").open().pick(2)
     page = visitor.page
     page.locator("#search-text").fill("a")

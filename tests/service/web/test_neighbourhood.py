@@ -114,7 +114,7 @@ def make_visit():
 
 
 @pytest.mark.slow
-def test_make_visit_aggregates_rounds_and_starts_clients_that_die_again(tmp_path):
+def test_make_visit_restarts_killed_clients(tmp_path):
     with running(make_visit(), tmp_path) as demo:
         status = demo.wait_until(lambda status: status["version"] >= 3)
         assert status["simulated"] == {"state": "running", "clients": CLIENTS}
@@ -169,7 +169,7 @@ def _joining_is_shown(browser, address, said):
     operator.close()
 
 
-def test_a_code_in_the_terminal_is_the_code_that_is_drawn():
+def test_code_in_the_terminal():
     """Two rows a line, dark on light; the quiet edge is part of it."""
     rows = code_rows("https://192.0.2.7:8470")
     assert len(rows) == len(rows[0]) == 25 + 8, "version 2 and four of quiet on each side"

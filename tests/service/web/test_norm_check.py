@@ -21,7 +21,7 @@ def in_hex(number):
     return number.to_bytes(8, "little").hex()
 
 
-def test_the_vectors_of_the_repository_are_what_the_page_makes_of_them(ask_secagg):
+def test_uploads_are_those_of_the_repositorys_vectors(ask_secagg):
     kept = json.loads(FILE.read_text())
     questions = [
         {
@@ -48,7 +48,7 @@ def test_arithmetic_in_the_field_is_pythons(ask_secagg):
         assert answers == list(map(in_hex, expected)), (one, other)
 
 
-def test_streams_and_words_that_are_no_elements_are_treated_alike(ask_secagg):
+def test_streams_and_field_elements_are_the_same(ask_secagg):
     words = [MODULUS, 5, 2**64 - 1, MODULUS - 1, 7, 8, MODULUS + 1, 9]
     told = {"kind": "stream", "secret": "aa" * 32, "context": "bb" * 32, "lengths": [16, 5, 40, 8]}
     found, stream = ask_secagg({"kind": "elements", "words": "".join(map(in_hex, words)), "count": 4}, told)

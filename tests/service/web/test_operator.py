@@ -62,7 +62,7 @@ def texts(page, title):
     return figure(page, title).locator("text").all_text_contents()
 
 
-def test_an_axis_has_its_unit_and_the_clock_stands_below(operator, town):
+def test_axis_has_its_unit_and_clock_times(operator, town):
     page = operator(town, overview=overview(*(a_round(number) for number in range(7))))
     assert texts(page, "Uploads per round")[:1] == ["clients"]
     assert texts(page, "Duration of aggregated rounds")[:1] == ["seconds"]
@@ -72,7 +72,7 @@ def test_an_axis_has_its_unit_and_the_clock_stands_below(operator, town):
     assert told[-2:] == ["13:00", "6"], "the last round, and when it ended"
 
 
-def test_a_day_or_a_second_is_reported_where_minutes_do_not_say_enough(operator, town):
+def test_axis_has_days_or_seconds(operator, town):
     days = [a_round(number, ended=NOON + number * 30 * HOUR) for number in range(3)]
     assert any(re.search(r"\w{3} \d+", text) for text in texts(operator(town, overview=overview(*days)), REPORTS))
     seconds = [a_round(number, ended=NOON + number) for number in range(3)]
@@ -110,7 +110,7 @@ def test_accuracy_is_drawn_over_versions_with_its_interval(operator, town):
     assert "found" not in rated.locator("#judged").inner_text()
 
 
-def test_two_hundred_rounds_fold_and_what_was_opened_stays_open(operator, town):
+def test_many_rounds_are_folded_away(operator, town):
     rounds = [a_round(number) for number in range(200)]
     judged = [{"version": number, "answers": 9, "share": 0.5, "low": 0.1, "high": 0.9} for number in range(20)]
     page = operator(town, 320, overview(*rounds, evaluation=judged))
@@ -123,7 +123,7 @@ def test_two_hundred_rounds_fold_and_what_was_opened_stays_open(operator, town):
     expect(page.locator("#rounds-table")).to_have_attribute("open", "")
 
 
-def test_clients_that_join_and_leave_are_seen_on_a_real_federation(operator, server, visit):
+def test_joining_and_leaving_clients_are_drawn(operator, server, visit):
     def enrol():
         return httpx.post(f"{server.public}/api/v1/devices", json={}).json()["token"]
 
@@ -192,7 +192,7 @@ def test_the_light_follows_the_servers_state(operator, town, words, language):
     expect(paused.locator("#standing")).to_have_attribute("data-health", "")
 
 
-def test_the_light_is_not_green_while_every_round_is_discarded(operator, tmp_path):
+def test_discarded_rounds_are_failing(operator, tmp_path):
     rounds = {"target": 2, "minimum": 2, "deadline": 0.05, "over_selection": 1.0}
     with serving(tmp_path, rounds=rounds) as server:
         token = httpx.post(f"{server.public}/api/v1/devices", json={}).json()["token"]

@@ -28,7 +28,7 @@ def assert_same_model(kept, server):
     assert np.array_equal(np.array(kept["biases"], np.float32), arrays["biases"])
 
 
-def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_asked(server, visit, words, tmp_path_factory):
+def test_visitor_keeps_the_list_and_is_asked_to_join(server, visit, words, tmp_path_factory):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
     rest(visitor)
     before = visitor.stored()
@@ -51,7 +51,7 @@ def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_asked(s
     server.start()
 
 
-def test_rows_of_a_new_federation_are_never_laid_over_those_of_the_old_one(server, visit, words, tmp_path_factory):
+def test_models_of_two_federations_are_not_mixed(server, visit, words, tmp_path_factory):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     rest(visitor)
     version = the_model(visitor.stored())["version"]
@@ -66,7 +66,7 @@ def test_rows_of_a_new_federation_are_never_laid_over_those_of_the_old_one(serve
     server.start()
 
 
-def test_a_page_that_stays_open_notices_and_stops_to_take_part(server, visit, words, tmp_path_factory):
+def test_open_page_notices_a_restart(server, visit, words, tmp_path_factory):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     server.stop()
     with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
@@ -80,7 +80,7 @@ def test_a_page_that_stays_open_notices_and_stops_to_take_part(server, visit, wo
     server.start()
 
 
-def test_a_backup_that_was_put_back_is_reported_and_the_newer_model_is_kept(server, visit, tmp_path):
+def test_restored_backup_is_reported(server, visit, tmp_path):
     server.stop()
     shutil.copytree(tmp_path, tmp_path / "copy")
     server.start()

@@ -28,7 +28,7 @@ def is_found(visitor, title):
     expect(visitor.page.locator(f'#grid .tile[aria-label="{title}"]')).to_be_visible(timeout=PATIENCE)
 
 
-def test_who_takes_part_goes_on_with_the_new_items_and_keeps_what_was_chosen_for_a_lifetime(server, visit):
+def test_participant_follows_a_season(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     joined = visitor.stored()["records"]["joined"]
     items = server.get("federation").json()["items"]
@@ -45,7 +45,7 @@ def test_who_takes_part_goes_on_with_the_new_items_and_keeps_what_was_chosen_for
     is_found(visitor, "Zanzibar Hall")
 
 
-def test_who_only_watches_sees_the_new_items_and_none_that_have_ended(server, visit):
+def test_visitor_sees_the_items_of_a_season(server, visit):
     visitor = visit(server).open().pick(3)
     known = server.get("catalogue").json()["items"]
     mine = {item["id"] for item in visitor.stored()["history"]}
@@ -64,7 +64,7 @@ def frugal(tmp_path):
         yield started
 
 
-def test_a_season_with_more_uploads_waits_for_consent_and_is_counted_by_season(frugal, visit, words):
+def test_season_with_more_uploads_needs_consent(frugal, visit, words):
     visitor = visit(frugal).open().pick(5).take_part().wait_for_rounds(1)
     visitor.wait_until(lambda kept: all(played.get("ended") for played in kept["rounds"]))
     begun = new_season(frugal, "Zanzibar Hall", uploads=2)
@@ -79,7 +79,7 @@ def test_a_season_with_more_uploads_waits_for_consent_and_is_counted_by_season(f
     assert [(one["number"], one["uploads"]) for one in kept["records"]["seasons"]] == [(1, 1), (2, 2)]
 
 
-def test_a_season_that_protects_as_much_goes_on_by_itself(frugal, visit):
+def test_equally_private_season_needs_no_consent(frugal, visit):
     visitor = visit(frugal).open().pick(5).take_part().wait_for_rounds(1)
     visitor.wait_until(lambda kept: all(played.get("ended") for played in kept["rounds"]))
     new_season(frugal)

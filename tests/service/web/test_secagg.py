@@ -188,14 +188,14 @@ def test_the_privacy_loss_of_a_lifetime_is_the_same_number(ask):
 
 
 @pytest.mark.parametrize("wrong", ["NaN", "Infinity", "-Infinity", "1e200"])
-def test_what_is_not_finite_is_refused_before_rounding_in_both_languages(ask, wrong):
+def test_nonfinite_numbers_are_refused_in_both_languages(ask, wrong):
     [found] = ask({"kind": "round", "values": ["1", wrong], "clip": 1.0, "chances": [0, 0]})
     assert found == {"refused": "upload.finite"}
     with pytest.raises(BadMessage, match="not finite"), np.errstate(over="ignore"):
         round_message(np.array([1.0, float(wrong)]), 1.0, np.zeros(2, dtype=np.uint16))
 
 
-def test_a_season_that_follows_is_distinguished_from_one_that_does_not_in_both_languages(ask):
+def test_seasons_are_checked_alike(ask):
     servers = [new_private_key() for _ in range(3)]
     leader, helper, later = map(public_key_of, servers)
     before = secagg_config(leader_key=leader.hex(), helper_key=helper.hex())
@@ -373,7 +373,7 @@ def test_uploads_of_both_languages_add_up_in_one_round(ask):
     np.testing.assert_array_equal(centred(total), whole.sum(axis=0))
 
 
-def test_a_message_that_is_too_long_does_not_leave_the_page(ask):
+def test_long_message_does_not_leave_the_page(ask):
     terms, _ = offer()
     told = {"kind": "upload", "offer": json.loads(terms.to_bytes())}
     edge = [C_INT] + [0] * (LENGTH - 1)

@@ -86,7 +86,7 @@ def test_what_has_left_is_counted_as_the_ledger_counts_it(said, words, language,
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_messages_that_are_not_charged_have_gone_out_all_the_same(said, words, language):
+def test_uncharged_messages_have_left(said, words, language):
     """A discarded one, that is, and those of earlier seasons; what was held back has not gone out."""
     quota = {"made": 0, "most": 5}
     rounds = [played("discarded"), played("held back")]
@@ -98,7 +98,7 @@ def test_messages_that_are_not_charged_have_gone_out_all_the_same(said, words, l
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_nothing_is_an_error_to_have_left_before_anything_has(said, words, language):
+def test_nothing_has_left_at_first(said, words, language):
     for state in (view(), view(taking=True), view(history=[])):
         [lock, sentence] = said(["lock", state, 0], ["whatHasLeft", state], language=language)
         assert lock["kind"] == "closed"
@@ -171,7 +171,7 @@ def test_who_can_read_it_is_true_for_how_it_is(said, words, language):
     assert noise["words"].endswith(own["who.noise"].format(count=8))
 
 
-def test_an_epsilon_is_claimed_only_where_there_is_one_and_is_rounded_up(said):
+def test_epsilon_is_rounded_up(said):
     [without, exact] = said(
         ["inFull", view(plain=False, guarantee=SAFE), "x"],
         ["inFull", view(plain=False, guarantee=SAFE | {"epsilon": 3.81}, messages={"made": 0, "most": 5}), "x"],
@@ -208,11 +208,11 @@ def test_a_period_is_reported_in_its_largest_unit(said):
     ("language", "name", "marked"),
     [("it", "Il padrino", None), ("de", "The Godfather", "en"), ("en", "The Godfather", None)],
 )
-def test_a_title_is_shown_in_the_readers_language_and_marked_where_it_is_not(said, language, name, marked):
+def test_titles_in_the_readers_language(said, language, name, marked):
     film = {"title": "The Godfather", "local": {"it": "Il padrino"}, "lang": "en"}
     assert said(["titleOf", film], language=language) == [{"name": name, "lang": marked}]
 
 
-def test_a_fault_without_a_sentence_is_reported_by_its_code(said, words):
+def test_unknown_fault_is_reported_by_its_code(said, words):
     [told] = said(["nowDoing", view(taking=True, blocked=["wire.shape", {"name": "items"}])])
     assert told == words["en"]["fault.technical"].format(code="wire.shape items")

@@ -43,7 +43,7 @@ def spent(visitor):
     return visitor.wait_until(lambda kept: kept["pending"] == [] and Visitor.received(kept) == MESSAGES)
 
 
-def test_two_browsers_are_added_up_and_fall_silent_after_their_messages(leader, helper, visit):
+def test_two_browsers_are_added_up(leader, helper, visit):
     one, other = (visit(leader).open().pick(5) for _ in range(2))
     one.go("leaves").page.locator("#how summary").click()
     figure = epsilon_of_mu(mu_of_noise([SIGMA] * MESSAGES), 1e-6)
@@ -70,7 +70,7 @@ def test_two_browsers_are_added_up_and_fall_silent_after_their_messages(leader, 
     assert one.complaints == []
 
 
-def test_what_is_kept_until_it_is_sent_is_already_split(leader, visit):
+def test_pending_upload_is_split(leader, visit):
     visitor = visit(leader).open().pick(4)
     visitor.context.route("**/update", lambda route: route.abort())
     visitor.take_part().wait_until(lambda kept: len(kept["pending"]) == 1)
@@ -106,7 +106,7 @@ SPOIL = """async () => {
 """Flips a bit of the message that waits to be sent, as a broken disk would."""
 
 
-def test_a_message_that_is_left_out_is_reported_to_its_owner_and_stays_spent(helper, visit, tmp_path):
+def test_rejected_message_stays_spent(helper, visit, tmp_path):
     with leading(tmp_path, helper) as server:
         visitor = visit(server).open().pick(4)
         visitor.context.route("**/update", lambda route: route.abort())
@@ -121,7 +121,7 @@ def test_a_message_that_is_left_out_is_reported_to_its_owner_and_stays_spent(hel
         expect(visitor.page.locator(".timeline li")).to_have_attribute("data-outcome", "left out")
 
 
-def test_the_page_says_who_the_two_servers_are_and_that_one_machine_runs_both(leader, helper, visit):
+def test_page_names_both_servers(leader, helper, visit):
     page = visit(leader).open().pick(3).go("leaves").page
     expect(page.locator(".who")).to_have_attribute("data-readers", "together")
     expect(page.locator(".who .warned")).to_be_visible()
@@ -131,7 +131,7 @@ def test_the_page_says_who_the_two_servers_are_and_that_one_machine_runs_both(le
         expect(page.locator("#how dl")).to_contain_text(words)
 
 
-def test_an_offer_that_was_changed_on_its_way_gets_no_message(leader, visit):
+def test_changed_offer_gets_no_message(leader, visit):
     visitor = visit(leader).open().pick(4)
 
     def another(route):
@@ -145,7 +145,7 @@ def test_an_offer_that_was_changed_on_its_way_gets_no_message(leader, visit):
     assert visitor.stored()["rounds"] == []
 
 
-def test_a_helper_that_is_not_who_the_config_names_is_not_believed(leader, helper, visit):
+def test_another_helper_is_refused(leader, helper, visit):
     visitor = visit(leader).open().pick(4)
     told = httpx.get(f"{helper.address}/identity").json()
     other = httpx.get(f"{leader.public}/api/v1/sums/config").json()["leader_key"]
@@ -158,7 +158,7 @@ def test_a_helper_that_is_not_who_the_config_names_is_not_believed(leader, helpe
     assert not any(request.method == "POST" for request in visitor.requests), "no one was told of this device"
 
 
-def test_another_list_of_items_than_the_configs_is_not_believed(leader, visit):
+def test_another_list_of_items_is_refused(leader, visit):
     """A leader that swaps two titles for one person would make them say what they did not choose."""
     visitor = visit(leader)
 
@@ -193,7 +193,7 @@ def invited_once(visitor):
     visitor.context.route(WORK, pass_on)
 
 
-def test_a_weaker_guarantee_is_refused_and_messages_count_across_federations(helper, visit, tmp_path):
+def test_weaker_guarantee_is_refused(helper, visit, tmp_path):
     """Begun again at the same address: with as much as before nothing is left to send, with less nothing is sent."""
     for name in ("first", "second", "third", "plain"):
         (tmp_path / name).mkdir()
@@ -222,7 +222,7 @@ def test_a_weaker_guarantee_is_refused_and_messages_count_across_federations(hel
         assert visitor.page.locator('#leaves [data-key="go"], #leaves [data-key="pause"]').count() == 0
 
 
-def test_an_absent_helper_is_explained_and_costs_nothing(browser, words, tmp_path):
+def test_absent_helper_costs_nothing(browser, words, tmp_path):
     """A new client cannot join, one that has joined waits: both go on when the helper is back."""
     told = words["en"]["fault.helper-away"]
     for name in ("helper", "leader"):

@@ -22,7 +22,7 @@ def taking_part(server, visit):
     return visitor.page.locator("#doing")
 
 
-def test_the_page_follows_the_state_of_the_simulated_clients(server, visit, words):
+def test_page_shows_the_state_of_simulated_clients(server, visit, words):
     away, doing = words["en"]["simulated.away"], taking_part(server, visit)
     expect(doing).to_be_visible()
     expect(doing).not_to_contain_text(away)
@@ -32,7 +32,7 @@ def test_the_page_follows_the_state_of_the_simulated_clients(server, visit, word
         told(away, timeout=PATIENCE)
 
 
-def test_a_page_whose_server_is_gone_claims_nothing_of_simulated_clients(server, visit, words):
+def test_page_without_its_server_claims_nothing(server, visit, words):
     report(server, "starting")
     away, doing = words["en"]["simulated.away"], taking_part(server, visit)
     expect(doing).to_contain_text(away, timeout=PATIENCE)

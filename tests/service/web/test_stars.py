@@ -66,7 +66,7 @@ def predicted(copies, history):
     return best, float(np.clip(told[best], 1, 5))
 
 
-def test_two_browsers_and_fifty_clients_play_ten_rounds_through_a_crash(browser, tmp_path):
+def test_rounds_of_ratings_through_a_crash(browser, tmp_path):
     rounds = {"target": PEOPLE + 2, "over_selection": 1.0, "deadline": 600.0}
     with serving(tmp_path, method="pmf", opinions=FILMS, rounds=rounds, noun=NOUN) as server:
         one, other = (Visitor(browser, server.public).open() for _ in range(2))
@@ -108,7 +108,7 @@ def test_two_browsers_and_fifty_clients_play_ten_rounds_through_a_crash(browser,
         other.close()
 
 
-def test_a_history_file_is_loaded_with_its_stars_and_sent_nowhere(browser, tmp_path):
+def test_history_file_with_stars_stays_local(browser, tmp_path):
     lines = ("Name,Year,Rating", "Film number 3,,4", "Film number 4,,0.5", "Film number 5,,")
     (tmp_path / "ratings.csv").write_text("\n".join(lines))
     with serving(tmp_path, method="pmf", opinions=FILMS, noun=NOUN) as server:

@@ -101,7 +101,7 @@ def assert_counts(visitor, server, states, *, alone=True):
 
 
 @pytest.mark.slow
-def test_a_message_waits_until_its_round_is_aggregated(visit, tmp_path):
+def test_message_waits_for_its_round(visit, tmp_path):
     with serving(tmp_path, rounds=LONG) as server:
         one, other = (visit(server).open().pick(4) for _ in range(2))
         assert_counts(one, server, [])
@@ -119,7 +119,7 @@ def test_a_message_waits_until_its_round_is_aggregated(visit, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["fpl", "frugal"])
-def test_a_discarded_message_that_the_server_has_read_stays_charged(visit, tmp_path, method):
+def test_discarded_plain_message_stays_charged(visit, tmp_path, method):
     with serving(tmp_path, method=method, rounds=SHORT) as server:
         visitor = visit(server).open().pick(4).take_part()
         visitor.wait_until(lambda kept: outcomes(kept) == ["discarded"])
@@ -140,7 +140,7 @@ def test_a_discarded_message_that_the_server_has_read_stays_charged(visit, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_proven", [True, False], ids=["proven", "unproven"])
-def test_a_discarded_message_counts_unless_the_helper_shows_that_no_sum_has_it(visit, tmp_path, helper, is_proven):
+def test_discarded_message_counts_without_the_helpers_record(visit, tmp_path, helper, is_proven):
     sums = {"helper": helper.address, "sigma": 2.0, "least_cohort": 2}
     settings = {"messages": 2, "factors": 8}
     with serving(tmp_path, method="frugal", settings=settings, rounds=SHORT, sums=sums) as server:
@@ -165,7 +165,7 @@ def test_a_discarded_message_counts_unless_the_helper_shows_that_no_sum_has_it(v
 
 
 @pytest.mark.slow
-def test_after_the_last_day_of_a_season_the_sheet_says_so_and_nothing_is_sent(visit, town, words):
+def test_nothing_is_sent_after_the_last_day(visit, town, words):
     visitor, until = visit(town), "2020-01-31"
 
     def ended(route):

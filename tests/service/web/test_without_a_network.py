@@ -49,7 +49,7 @@ def wait_until_kept(visitor, page=None):
     raise AssertionError(f"The page was never kept: {kept}")
 
 
-def test_a_reload_without_a_network_shows_the_list_and_recommendations(town, visitor, words):
+def test_reload_without_a_network(town, visitor, words):
     page = visitor.open().pick(4).page
     [files] = wait_until_kept(visitor).values()
     assert {
@@ -75,7 +75,7 @@ def test_a_reload_without_a_network_shows_the_list_and_recommendations(town, vis
     assert len(visitor.stored()["history"]) == 5
 
 
-def test_a_new_version_of_the_page_takes_the_old_ones_place_completely(town, visitor, tmp_path):
+def test_new_version_of_the_page_replaces_the_old_one(town, visitor, tmp_path):
     page = visitor.open().pick(3).page
     before = wait_until_kept(visitor)
     town.stop()
@@ -107,7 +107,7 @@ def test_leaving_leaves_nothing_behind(visitor):
     assert all(not records for records in visitor.stored().values())
 
 
-def test_the_manifest_names_icons_that_are_there_in_their_size():
+def test_icons_of_the_manifest():
     assets = read_assets(PAGE)
     told = json.loads(assets["manifest.webmanifest"].content)
     assert assets["manifest.webmanifest"].media_type == "application/manifest+json"

@@ -110,7 +110,7 @@ def guessed_and_true(answers):
     return np.array(guesses), np.array(truth)
 
 
-def test_a_server_that_reads_updates_finds_what_was_rated_and_how(tmp_path, monkeypatch):
+def test_server_that_reads_uploads_recovers_ratings(tmp_path, monkeypatch):
     watched = Watched(monkeypatch)
     played(tmp_path, filling="average", rho=1.0, sampling="fresh")
     method = PMF(n_items=ITEMS, factors=FACTORS)
@@ -130,7 +130,7 @@ def test_a_server_that_reads_updates_finds_what_was_rated_and_how(tmp_path, monk
     assert np.mean(np.rint(guesses) == truth) > 0.8, "and two messages give the stars"
 
 
-def test_of_sums_neither_server_has_anything_to_attack(tmp_path, monkeypatch):
+def test_servers_of_secure_aggregation_recover_nothing(tmp_path, monkeypatch):
     watched = Watched(monkeypatch)
     with ThreadedHelper(tmp_path) as helper:
         store = played(tmp_path, helper)

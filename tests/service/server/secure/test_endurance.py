@@ -12,7 +12,7 @@ PROGRAM = Path(__file__).parents[4] / "benchmarks" / "sums_endurance.py"
 
 
 @pytest.mark.slow
-def test_simulated_clients_and_clients_play_it_to_the_end_over_tls_though_both_servers_are_killed():
+def test_federation_over_tls_survives_kills_of_both_servers():
     few = {"fleet": 6, "devices": 2, "browsers": 0, "rounds": 2, "kills": 1, "items": 150, "deadline": 30}
     flags = [part for name, value in few.items() for part in (f"--{name}", str(value))]
     command = [sys.executable, str(PROGRAM), "--json", "--most-seconds", "240", "--store", "sqlite", *flags]

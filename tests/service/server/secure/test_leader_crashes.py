@@ -47,7 +47,7 @@ STEPS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite_store, tmp_path, monkeypatch, step):
+async def test_crash_at_any_step_loses_and_repeats_nothing(sqlite_store, tmp_path, monkeypatch, step):
     """The next leader has nothing but the store and the helper. Where norms are checked a malicious client is left out,
     and counted once."""
     place, name, when = STEPS[step]

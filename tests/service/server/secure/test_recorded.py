@@ -44,9 +44,7 @@ def recorded(monkeypatch):
 
 
 @pytest.mark.parametrize("projections", [0, FULL.projections])
-async def test_one_servers_records_tell_no_history_from_another_and_both_together_tell_all(
-    recorded, sqlite_store, tmp_path, projections
-):
+async def test_one_servers_records_disclose_nothing_and_both_all(recorded, sqlite_store, tmp_path, projections):
     rounds = {"target": PEOPLE, "minimum": PEOPLE}
     async with federation(tmp_path, sqlite_store, rounds, projections=projections) as (_, running):
         config = config_from((await running.client.get("/api/v1/sums/config")).content)

@@ -32,7 +32,7 @@ from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
 
 
-async def test_with_noise_off_the_model_is_the_simulations_to_the_last_bit(store, tmp_path):
+async def test_model_without_noise_is_the_simulations(store, tmp_path):
     async with federation(tmp_path, store) as (_, running):
         devices = await running.devices(len(HISTORIES))
         first = await cohort(devices[:3])

@@ -29,7 +29,7 @@ def configs(store):
     return [config_from(bytes(row[0][0])) for row in rows if row]
 
 
-async def test_a_season_is_signed_by_both_servers_and_names_the_one_before(sqlite_store, tmp_path):
+async def test_season_is_signed_by_both_servers(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         await running.open_round()
         told = await running.begin_season(items=NEXT, uploads=3, epsilon=2.0, until="2999-12-31")
@@ -81,7 +81,7 @@ async def test_helper_ends_a_season_with_the_next_ones_first_round(sqlite_store,
 
 
 @pytest.mark.slow
-async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is_undone(sqlite_store, tmp_path):
+async def test_versions_of_all_seasons_are_recomputed(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both:
         helper, running = both
         await cohort(await running.devices(3))
