@@ -28,6 +28,7 @@ from federank.service.server.settings import TrustSettings
 
 HISTORY = [1, 4, 6, 9]
 """Items of the scripted federation; the ids of its catalogue begin at 100."""
+ALL_OF_IT = Policy(sharing="all", pi=1.0, basis="history")
 EVERYTHING = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
 HISTORIES = [["item-00", "item-01", "item-02"], ["item-00", "item-03"], ["item-04", "item-05", "item-06"]]
 
