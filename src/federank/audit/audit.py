@@ -3,11 +3,12 @@
     findings, about = audit_model(model)
     findings[-1].best                     the strongest attack, and how far it is above popularity
 
-A model names the module that audits it (`audit`), with the two functions of this one.
+A model names the module that audits it (`audit`), with a function `audit_model` and one that refuses what it cannot do.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from typing import Any, NamedTuple
@@ -49,8 +50,12 @@ def audit_training(
 ) -> Audited:
     """Train a model and watch its run: findings of each epoch if asked, else of the last."""
     module, watched = _module_of(model), {"sees": sees, "people": people, "per_epoch": per_epoch}
-    watched |= _with_known(module, known)
-    audited: Audited = module.audit_training(model, train, training_options=training_options, **watched)
+    known_items = _with_known(module, known)
+    module.refuse(model, **watched)
+    if training_options is not None and "threads" not in model.can_use:
+        training_options = replace(training_options, threads=1)
+    model.fit(train, training_options=training_options)
+    audited: Audited = module.audit_model(model, **watched, **known_items)
     return audited
 
 

@@ -7,7 +7,6 @@ is what it adds to an empty aggregate; a server that sees sums has the sum of a 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,13 +26,11 @@ from federank.audit.scoring import (
     claim_typical,
     standardised,
 )
-from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation import wire
 from federank.federation.method import ClientResult, FederatedMethod
 from federank.methods.federated_model import FederatedModel
 from federank.privacy.population import shared_profile_of
-from federank.simulation.options import TrainingOptions
 
 
 class UpdatesView(NamedTuple):
@@ -110,24 +107,9 @@ FOLLOWED = 200
 """Number of users that are followed by default."""
 
 
-def audit_training(
-    model: FederatedModel,
-    train: Interactions,
-    *,
-    sees: str,
-    people: int | None,
-    per_epoch: bool,
-    training_options: TrainingOptions | None,
-) -> Audited:
-    """Train a model, then play its run again and watch."""
-    _refuse(sees)
-    model.fit(train, training_options=None if training_options is None else replace(training_options, threads=1))
-    return audit_model(model, sees=sees, people=people, per_epoch=per_epoch)
-
-
 def audit_model(model: FederatedModel, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
     """Audit a trained model: findings after each round if asked, else after the last."""
-    _refuse(sees)
+    refuse(model, sees=sees)
     started = time.perf_counter()
     audit = _Audit(model, sees, people)
     last = model.settings.rounds
@@ -266,6 +248,7 @@ class _Audit:
         )
 
 
-def _refuse(sees: str) -> None:
+def refuse(_model: FederatedModel, *, sees: str, **_how: Any) -> None:
+    """Refuse what cannot be audited, before any long work."""
     if sees not in ATTACKS:
         raise SettingError(f"No server sees {sees!r} of this method; there are {', '.join(ATTACKS)}.")

@@ -8,12 +8,12 @@ from click.testing import CliRunner
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank import PMF, SVDPlusPlus
+from federank.audit.audit import audit_training
 from federank.cli import federank
 from federank.errors import SettingError
 from federank.methods.fedrec.audit import (
     RatingObserver,
     audit_model,
-    audit_training,
     two_answers,
     two_steps,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,11 @@ from federank.audit.scoring import (
     claim,
     claim_typical,
 )
-from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.method import ItemGradients
 from federank.methods.fedrec.kernels import RatingRun, Workspace, choose_one, lay_out
 from federank.methods.fedrec.recommender import PMF
 from federank.methods.fedrec.simulation import RatingFederation, choose_raters, play_compiled
-from federank.simulation.options import TrainingOptions
 
 # Which items each client's uploads have named, and how often.
 
@@ -267,25 +265,9 @@ _MOST_READ = 20
 _FIRST_ITERATION, _LAST_ITERATION = 2, 10
 
 
-def audit_training(
-    model: PMF,
-    train: Interactions,
-    *,
-    sees: str = "updates",
-    people: int | None = None,
-    per_epoch: bool = False,
-    training_options: TrainingOptions | None = None,
-) -> Audited:
-    """Train a model, then play again what its clients have sent."""
-    _refuse(model, sees)
-    if per_epoch:
-        raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
-    return audit_model(model.fit(train, training_options=training_options), sees=sees, people=people)
-
-
-def audit_model(model: PMF, *, sees: str = "updates", people: int | None = None) -> Audited:
+def audit_model(model: PMF, *, sees: str = "updates", people: int | None = None, per_epoch: bool = False) -> Audited:
     """Audit a trained model: its run's draws are made again, and its first few rounds are played again."""
-    _refuse(model, sees)
+    refuse(model, sees=sees, per_epoch=per_epoch)
     started, data = time.perf_counter(), model.training
     established = RatingFederation.established(model.settings, data)
     drawn = draw_users(model.settings.seed, established.recipe.participants, people)
@@ -314,7 +296,10 @@ def audit_model(model: PMF, *, sees: str = "updates", people: int | None = None)
     return Audited([replace(findings, disclosed_share=1.0, ratings=ratings)], about)
 
 
-def _refuse(model: PMF, sees: str) -> None:
+def refuse(model: PMF, *, sees: str, per_epoch: bool, **_how: Any) -> None:
+    """Refuse what cannot be audited, before any long work."""
+    if per_epoch:
+        raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
     if sees not in RATING_ATTACKS:
         raise SettingError(
             f"Of {model.name} a server that sees {sees} is not audited yet; choose updates or anonymous."

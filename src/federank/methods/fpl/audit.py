@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,14 +29,12 @@ from federank.audit.scoring import (
     judge_shares,
     table_of,
 )
-from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.methods.fpl.attacks import ATTACKS, ShadowModel, learn
 from federank.methods.fpl.observer import Observer, SumsObserver, views
 from federank.methods.fpl.recommender import FPL
 from federank.methods.fpl.settings import Recipe
-from federank.methods.fpl.simulation import Federation
-from federank.simulation.options import TrainingOptions
+from federank.methods.fpl.simulation import Federation, play_compiled
 
 # Which users an audit follows and attacks: all within a budget, else random samples.
 
@@ -85,41 +82,18 @@ ADVERSARIES = tuple(THREAT_MODELS)
 """The threat models."""
 
 
-def audit_training(
-    model: FPL,
-    train: Interactions,
-    *,
-    sees: str,
-    people: int | None,
-    per_epoch: bool,
-    training_options: TrainingOptions | None,
-) -> Audited:
-    """Train a model and observe its run; returns findings of each epoch (or the last), and figures about the audit."""
-    training_options, epochs = training_options or TrainingOptions(), model.settings.epochs
-    after_epoch, seconds = training_options.after_epoch, 0.0
-    audits: list[_Audit] = []
-    findings: list[Findings] = []
-
-    def look(epoch: int) -> None:
-        nonlocal seconds
-        started = time.perf_counter()
-        if not audits:  # the first epoch: the model's tables are there now
-            audits.append(_Audit(model, sees, people, looks=epochs if per_epoch else 1))
-        if per_epoch or epoch == epochs:
-            findings.append(audits[0].look(epoch))
-        seconds += time.perf_counter() - started
-        if after_epoch is not None:
-            after_epoch(epoch)
-
-    model.fit(train, training_options=replace(training_options, after_epoch=look))
-    return Audited(findings, audits[0].about(seconds))
+def refuse(_model: FPL, *, sees: str, **_how: Any) -> None:
+    """Refuse what cannot be audited, before any long work."""
+    if sees not in THREAT_MODELS:
+        raise SettingError(f"sees is {sees!r}; it can be {' or '.join(THREAT_MODELS)}.")
 
 
-def audit_model(model: FPL, *, sees: str, people: int | None) -> Audited:
-    """Audit a trained model by repeating its run's random draws (and for sums its rounds)."""
-    started = time.perf_counter()
-    audit = _Audit(model, sees, people, looks=1)
-    findings = [audit.look(model.settings.epochs)]
+def audit_model(model: FPL, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
+    """Audit a trained model by repeating its run's random draws (and for sums or each epoch its rounds)."""
+    refuse(model, sees=sees)
+    started, epochs = time.perf_counter(), model.settings.epochs
+    audit = _Audit(model, sees, people, looks=epochs if per_epoch else 1)
+    findings = [audit.look(epoch) for epoch in range(1 if per_epoch else epochs, epochs + 1)]
     return Audited(findings, audit.about(time.perf_counter() - started))
 
 
@@ -127,25 +101,26 @@ class _Audit:
     """A running audit: its observers and users."""
 
     def __init__(self, model: FPL, sees: str, wanted: int | None, looks: int) -> None:
-        if sees not in THREAT_MODELS:
-            raise SettingError(f"sees is {sees!r}; it can be {' or '.join(THREAT_MODELS)}.")
         self._model, data = model, model.training
         recipe = model.recipe(data)
-        established = Federation.established(model.settings, recipe, data.profiles, data.n_items)
-        self._federation = replace(established, **{name: getattr(model, name) for name in model.tables})
+
+        def established() -> Federation:
+            return Federation.established(model.settings, recipe, data.profiles, data.n_items)
+
+        self._federation = established()
         self._sees = _as_seen(sees, recipe)
         triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.settings.epochs / looks
         self._followed = follow(recipe, data.n_items, wanted, triples, sums=self._sees == "sums")
         self._observer = Observer(self._federation, self._followed.everyone)
         self._sums: SumsObserver | None = None
         if self._sees == "sums":
-            self._sums = SumsObserver(established, self._followed.everyone)
+            self._sums = SumsObserver(established(), self._followed.everyone)
         self._table = None if data.categories is None else table_of(data.categories)
 
     def look(self, epoch: int) -> Findings:
         """Observe until the end of this epoch, run all attacks, and score them."""
         federation, followed, profiles = self._federation, self._followed, self._model.training.profiles
-        federation.round_number = epoch * federation.rounds_per_epoch
+        self._reach(epoch)
         for observer in (self._observer, self._sums):
             if observer is not None:
                 observer.watch_until(federation.round_number)
@@ -178,6 +153,17 @@ class _Audit:
             }
             or None,
         )
+
+    def _reach(self, epoch: int) -> None:
+        """Bring the federation to the end of this epoch: of the last, as the model is."""
+        federation, rounds = self._federation, epoch * self._federation.rounds_per_epoch
+        if epoch < self._model.settings.epochs:
+            play_compiled(federation, rounds - federation.round_number)
+            return
+        for name, axes in self._model.tables.items():
+            table = getattr(federation, name)
+            (table[:, : federation.recipe.factors] if axes == 2 else table)[:] = getattr(self._model, name)
+        federation.round_number = rounds
 
     def _disclosed_share(self) -> float:
         """Mean share of a history that was sent as liked at least once, over all followed users."""

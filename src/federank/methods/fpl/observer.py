@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
-from federank._numerics.rows import padded_width
 from federank.audit.observer import Senders, in_blocks, known_policies
 from federank.federation.rng import words_wrap_around
 from federank.methods.fpl.attacks import AnyView, PairsView, ShadowModel, SumsView, recovered_vectors
@@ -135,25 +134,13 @@ def _cohort(federation: Federation, user: int) -> IntVector:
 
 def _next_sums(federation: Federation, cohorts: Iterable[IntVector]) -> Iterator[FPLUpdate]:
     """The sum of each cohort's updates, all in answer to the current model."""
-    width, own = padded_width(federation.recipe.factors), federation.user_vectors
-    following = replace(
-        federation,
-        recipe=federation.recipe._replace(dropout=0.0),
-        item_vectors=_padded(federation.item_vectors, width),
-        item_biases=np.array(federation.item_biases),
-        user_vectors=_padded(own, width),
-    )
+    recipe, own = federation.recipe._replace(dropout=0.0), federation.user_vectors
+    following = replace(federation, recipe=recipe, user_vectors=own.copy())
     following.histories = federation.histories
     for cohort in cohorts:
         with words_wrap_around():
             yield following.sum_of(cohort)
-        following.user_vectors[cohort, : own.shape[1]] = own[cohort]
-
-
-def _padded(table: FloatMatrix, width: int) -> FloatMatrix:
-    rows = np.zeros((len(table), width), dtype=np.float32)
-    rows[:, : table.shape[1]] = table
-    return rows
+        following.user_vectors[cohort] = own[cohort]
 
 
 # Passes each round's sum from the engine to the tally of its participants.

@@ -29,7 +29,7 @@ from federank.audit.observer import (
     with_own_attacks,
 )
 from federank.audit.scoring import Audited, Findings, about_audit
-from federank.data.interactions import Interactions, Profiles
+from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.methods.frugal.attacks import (
     FRUGAL_ATTACKS,
@@ -51,7 +51,6 @@ from federank.methods.frugal.server_update import private_columns
 from federank.methods.frugal.side_knowledge import KNOWN, MOST_USERS, as_seen, side_knowledge
 from federank.methods.frugal.simulation import FrugalFederation, play, vectors_at_home
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
-from federank.simulation.options import TrainingOptions
 
 # What a reader of messages writes down about the people it follows, whatever form the messages have.
 
@@ -170,22 +169,6 @@ READERS = ("updates", "plain", "both", "anonymous")
 """Those who see single messages."""
 
 
-def audit_training(
-    model: FewMessages,
-    train: Interactions,
-    *,
-    sees: str,
-    people: int | None,
-    per_epoch: bool,
-    training_options: TrainingOptions | None,
-    known: int = KNOWN,
-) -> Audited:
-    """Train a model, then play its run once more and watch."""
-    _refuse(sees, people)
-    model.fit(train, training_options=training_options)
-    return audit_model(model, sees=sees, people=people, per_epoch=per_epoch, known=known)
-
-
 def audit_model(
     model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False, known: int = KNOWN
 ) -> Audited:
@@ -193,7 +176,7 @@ def audit_model(
 
     An observer of sums or models also attacks users of whom it knows this many items (side_knowledge.py); 0: not.
     """
-    _refuse(sees, people)
+    refuse(model, sees=sees, people=people)
     started = time.perf_counter()
     audit = _Audit(model, sees, people)
     last = audit.epochs
@@ -306,7 +289,8 @@ def _reader(federation: FrugalFederation, people: IntVector) -> MessageReader | 
     )
 
 
-def _refuse(sees: str, people: int | None) -> None:
+def refuse(_model: FewMessages, *, sees: str, people: int | None, **_how: Any) -> None:
+    """Refuse what cannot be audited, before any long work."""
     if sees not in SERVERS:
         raise SettingError(f"No server sees {sees!r}; there are {', '.join(SERVERS)}.")
     refuse_no_users(people)
