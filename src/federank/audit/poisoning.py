@@ -119,7 +119,8 @@ def make_world(split: Split, settings: PoisonSettings, *, malicious_users: bool 
         raise SettingError(f"{data.name} has {len(known)} items in training; a rehearsal needs at least 20.")
     cold = known[popularity[known] <= np.quantile(popularity[known], 0.1)]
     target = int(rng.choice(cold))
-    kept = data.items != target
+    test = split.test
+    kept, tested = data.items != target, test.items != target
     users, items = data.users[kept], data.items[kept]
     popularity[target] = 0
     mean = max(1, len(items) // data.n_users)
@@ -133,7 +134,7 @@ def make_world(split: Split, settings: PoisonSettings, *, malicious_users: bool 
     chosen = np.concatenate([items, *synthetic]).astype(np.int32)
     return World(
         _profiles(all_users, chosen, data.n_users + count),
-        _without(split.test, target),
+        _profiles(test.users[tested], test.items[tested], test.n_users),
         data.n_users,
         count,
         data.n_items,
@@ -164,11 +165,6 @@ def _profiles(users: IntVector, items: IntVector, n_users: int) -> Profiles:
     order = np.lexsort((items, users))
     starts = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=n_users)))).astype(np.int64)
     return Profiles(starts, items[order])
-
-
-def _without(test: Interactions, target: int) -> Profiles:
-    kept = test.items != target
-    return _profiles(test.users[kept], test.items[kept], test.n_users)
 
 
 N = 10

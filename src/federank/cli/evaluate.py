@@ -122,7 +122,8 @@ def evaluate(
             raise SettingError(f"{model} holds folds, each with its own test part; only --at and --json go with them.")
         _evaluate_folds(model, at, as_json=as_json)
         return
-    split, part = read_any_split(split_folder or given), values["part"]
+    folder, part = split_folder or given, values["part"]  # of a model, or one that `federank data split` wrote
+    split = read_split(folder) if (folder / "train.tsv").exists() else load_split(folder)
     groups, new_users = _read_groups(values.pop("group_file"), read_groups, split)
     categories, new_items = _read_groups(values.pop("category_file"), read_categories, split)
     loaded = None if model is None else load_model(model)
@@ -154,11 +155,6 @@ def evaluate(
         click.echo(f"{fill(reported_guarantee(guarantee), 79)}\n")
     for note in notes:
         click.echo(f"  {note}")
-
-
-def read_any_split(folder: Path) -> Split:
-    """The split that a model's folder keeps, or that `federank data split` wrote."""
-    return read_split(folder) if (folder / "train.tsv").exists() else load_split(folder)
 
 
 def _read_groups(path: Path | None, read: Callable[[Path, Interactions], tuple[Any, int]], split: Split) -> Any:

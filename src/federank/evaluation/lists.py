@@ -219,16 +219,11 @@ def sampled_means(
     owners = np.repeat(np.arange(np.count_nonzero(sizes)), sizes[sizes > 0])
     result = {}
     for n in at:
-        for name, values in _worth(ranks, n).items():
+        inside = ranks <= n
+        worth = inside.astype(np.float64), np.where(inside, 1 / np.log2(ranks + 1), 0), np.where(inside, 1 / ranks, 0)
+        for name, values in zip(SAMPLED, worth, strict=True):
             result[f"{name}@{n}"] = np.bincount(owners, weights=values) / np.bincount(owners)
     return result
-
-
-def _worth(ranks: RealVector, at: int) -> dict[str, RealVector]:
-    """What each rank is worth in a list of this length."""
-    inside = ranks <= at
-    values = inside.astype(np.float64), np.where(inside, 1 / np.log2(ranks + 1), 0), np.where(inside, 1 / ranks, 0)
-    return dict(zip(SAMPLED, values, strict=True))
 
 
 def _ranks(model: Recommender, split: Split, negatives: int, seed: int) -> RealVector:

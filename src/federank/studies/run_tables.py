@@ -227,7 +227,9 @@ def failures_table(records: Sequence[RunRecord]) -> Table | None:
         return None
     causes: dict[tuple[str, str, str], list[RunRecord]] = {}
     for record in failed:
-        causes.setdefault((record.data, record.task, _cause(record.reason or "-")), []).append(record)
+        # What is to blame: a reason without the epoch or the id at which it showed.
+        cause = re.sub(r"(?<![\w.])\d[\d,]*(?![\w.])", "N", record.reason or "-")
+        causes.setdefault((record.data, record.task, cause), []).append(record)
     cells = [
         [
             data,
@@ -242,11 +244,6 @@ def failures_table(records: Sequence[RunRecord]) -> Table | None:
         "A row for each cause and task, with the reason of the first of its runs. The others went on without them."
     )
     return plain_table("Failed runs", caption, ["Data", "Method", "Task", "Runs>", "Reason"], cells)
-
-
-def _cause(reason: str) -> str:
-    """What is to blame: a reason without the epoch or the id at which it showed."""
-    return re.sub(r"(?<![\w.])\d[\d,]*(?![\w.])", "N", reason)
 
 
 def versions_table(records: Sequence[RunRecord]) -> Table:
