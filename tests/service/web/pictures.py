@@ -1,7 +1,8 @@
 """Pictures of the page for the documentation: `PYTHONPATH=. python tests/service/web/pictures.py [FOLDER]`.
 
 The demo as shipped, with films: a way on a phone from the first poster to the report, in light and dark, in three
-languages; the same at a desk; the operator's page in trouble. Federations of the tests show who can read a message elsewhere.
+languages; the same at a desk; the operator's page in trouble. Federations of the tests show who can read a message
+elsewhere.
 """
 
 import json
