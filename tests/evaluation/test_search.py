@@ -7,6 +7,7 @@ from tests.squares_worlds import some_people
 import federank as fr
 from federank.data.splits import split_random
 from federank.errors import SettingError
+from federank.methods.registry import METHODS, recommender_class
 
 SPLIT = split_random(some_people(), test=0.2, validation=0.2)
 
@@ -43,7 +44,9 @@ def test_defaults_that_cannot_be_fitted_are_an_error():
 
 
 def test_searched_settings_are_settings_of_the_method():
-    for loss in ("squares", "pairs"):
-        for setting, values in type(fr.Frugal(loss=loss)).searched.items():
+    searched = [kind for kind in map(recommender_class, METHODS) if kind.searched]
+    assert fr.Frugal in searched
+    for kind in searched:
+        for setting, values in kind.searched.items():
             for value in values:
-                fr.Frugal(loss=loss, **{setting: value})
+                kind(**{setting: value})

@@ -248,7 +248,7 @@ class UserShard:
 
     def states(self) -> dict[str, Any]:
         """What these clients keep."""
-        return {name: table[self._users] for name, table in self._federation.tables().devices.items()}
+        return {name: table[self._users] for name, table in self._federation.tables().clients.items()}
 
     def restore(self, states: dict[str, Any]) -> None:
         """Restore these states."""
@@ -453,6 +453,6 @@ def _refuse_more_than(most: int, shards: int | None, why: str) -> None:
 def _store_bytes(federation: Any, spread: Spread) -> int:
     """Memory for messages between processes: histories and client states once, and a round's messages twice."""
     tables = federation.tables()
-    states = sum(tables.devices[name].nbytes for name in spread.client_tables)
+    states = sum(tables.clients[name].nbytes for name in spread.client_tables)
     model = sum(table.nbytes for table in tables.server.values())
     return int(1.5 * (federation.profiles.items.nbytes + 2 * states + 2 * (len(spread.partitions) + 1) * model))

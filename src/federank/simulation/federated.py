@@ -38,12 +38,12 @@ class Tables(NamedTuple):
     """The arrays that change during training, by attribute: the content of a checkpoint."""
 
     server: dict[str, Any]  # the shared model, and other state of the server
-    devices: dict[str, Any]  # one row per client
+    clients: dict[str, Any]  # one row per client
 
     @property
     def all(self) -> dict[str, Any]:
         """Both halves."""
-        return self.server | self.devices
+        return self.server | self.clients
 
 
 class Federated(Protocol):

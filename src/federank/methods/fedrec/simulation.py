@@ -231,7 +231,7 @@ class RatingFederation:
         """The arrays that change while rounds are played."""
         return Tables(
             server={"item_vectors": self.item_vectors, "implicit_vectors": self.implicit_vectors},
-            devices={"user_vectors": self.user_vectors, "participations": self.participations},
+            clients={"user_vectors": self.user_vectors, "participations": self.participations},
         )
 
     def why_diverged(self) -> str:

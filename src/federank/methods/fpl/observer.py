@@ -157,7 +157,7 @@ class Tally(NamedTuple):
     vectors: RealVector  # width
     vector_squares: RealVector  # width
     slopes: RealVector  # one number: minus the sum of all negative bias sums
-    devices: LongVector  # one number: number of participants over all rounds
+    clients: LongVector  # one number: number of participants over all rounds
 
     @classmethod
     def empty(cls, users: int, n_items: int, width: int) -> Tally:
@@ -222,7 +222,7 @@ def _tally_sum(
     for f in range(width):
         tally.vectors[f] += vector[f]
         tally.vector_squares[f] += vector[f] * vector[f]
-    tally.devices[0] += len(clients)
+    tally.clients[0] += len(clients)
     many = 4 * rows > n_items  # complete rows are added at once, which is faster than item by item
     if many:
         for position in range(rows):
@@ -291,7 +291,7 @@ class SumsObserver:
     def vectors(self, rows: IntVector) -> FloatMatrix:
         """Users x factors: each vector as estimated from sums; the mean of all if nothing is disclosed."""
         total, factors = self.total, self.federation.recipe.factors
-        slopes, clients = float(total.slopes[0]), int(total.devices[0])
+        slopes, clients = float(total.slopes[0]), int(total.clients[0])
         if slopes <= 0 or not clients:
             return np.zeros((len(rows), factors), dtype=np.float32)
         taken_part = np.maximum(total.taken_part, 1)
@@ -323,7 +323,7 @@ class SumsObserver:
         total.own_vectors[:] += np.where(others, block.own_vectors - np.outer(block.taken_part, mean_vector), 0)
         total.squares[:] += block.squares - rounds * mean**2
         total.vector_squares[:] += block.vector_squares - rounds * mean_vector**2
-        for name in ("taken_part", "vectors", "slopes", "devices"):
+        for name in ("taken_part", "vectors", "slopes", "clients"):
             getattr(total, name)[:] += getattr(block, name)
         for part in block:
             part[:] = 0
