@@ -134,33 +134,33 @@ def _add_shared(
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserKNNSettings(Settings):
-    """How many neighbours, and how much to trust those who share little."""
+class KNNSettings(Settings):
+    """How many neighbours count, and how much."""
 
     k: int = setting(50, 1)
-    """How many of the most similar users count."""
+    """How many of the most similar users or items count."""
     shrinkage: float = setting(0.0, 0)
-    """Added to the cosine's denominator: the larger, the less a few shared items count (0: plain cosine)."""
-    item_weight_exponent: float = setting(0.0, 0, 2)
-    """Down-weights popular items in the cosine: an item with n users has weight n^-item_weight_exponent (0: none)."""
+    """Added to the cosine's denominator: the larger, the less a few shared items or users count (0: plain cosine)."""
     fill: bool = False
     """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemKNNSettings(Settings):
-    """How many neighbours, how much to trust those that share little, and whether their sum is taken as a share."""
+class UserKNNSettings(KNNSettings):
+    """Settings of user-based neighbours."""
 
-    k: int = setting(50, 1)
-    """How many of the most similar items count."""
-    shrinkage: float = setting(0.0, 0)
-    """Added to the cosine's denominator: the larger, the less a few shared users count (0: plain cosine)."""
+    item_weight_exponent: float = setting(0.0, 0, 2)
+    """Down-weights popular items in the cosine: an item with n users has weight n^-item_weight_exponent (0: none)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemKNNSettings(KNNSettings):
+    """Settings of item-based neighbours."""
+
     user_weight_exponent: float = setting(0.0, 0, 2)
     """Down-weights active users in the cosine: a user with n items has weight n^-user_weight_exponent (0: none)."""
     normalised: bool = False
     """Divide by the similarities of all k neighbours: more even lists, less precise ones on dense data."""
-    fill: bool = False
-    """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
 
 
 class UserKNN(FromHistories):

@@ -16,7 +16,7 @@ from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.errors import ModelError, SettingError
 from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
-from federank.methods.recommender import Arrays, Recommender, made_from, restored_table
+from federank.methods.recommender import Arrays, NoSettings, Recommender, made_from, restored_table
 from federank.simulation.options import TrainingOptions
 
 # Scores that do not depend on the user.
@@ -43,20 +43,13 @@ def random_scores(seed: int, users: IntVector, n_items: int) -> FloatMatrix:
 # ruff: noqa: ARG002 (the parameters are those of every Recommender)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MostPopularSettings:
-    """There is nothing to choose."""
-
-
 class MostPopular(Recommender):
     """The most popular items, for everyone the same."""
 
     name = "popular"
-    settings_type = MostPopularSettings
-    settings: MostPopularSettings
     item_scores: FloatVector
 
-    @made_from(MostPopularSettings)
+    @made_from(NoSettings)
     def __init__(self) -> None: ...
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
