@@ -8,7 +8,7 @@ import time
 from multiprocessing import get_context
 
 import httpx
-from tests.service.federations import some_update
+from tests.service.federations import some_update, wait_until
 
 from federank.federation.wire import encode
 from federank.service.server.processes import Serving, asyncio_run, bind
@@ -19,7 +19,7 @@ FORKS.set_forkserver_preload([__name__, "federank.service.server.http.app", "fed
 
 
 class Persistent(threading.Thread):
-    """A device that never gives up: it sends the same bytes again until it is told what became of them."""
+    """A device that never gives up: it sends the same bytes again until they are answered."""
 
     def __init__(self, address, seed):
         super().__init__(daemon=True)
@@ -88,22 +88,29 @@ def _serve(store, public, admin):
     asyncio_run(Serving(store=store, trust=trust, quiet=True), public, admin)
 
 
-def play_between_kills(server, devices, kills, pauses, longer, meanwhile=None):
-    """Kill a server this many times, a pause and up to `longer` seconds after each start; then let all of them end.
+def play_between_kills(server, devices, kills, meanwhile=None):
+    """Kill a server this many times: at random moments after its start, and every other time once it has worked.
 
-    `meanwhile`, where there is one, is called with the number of each kill before it.
+    `meanwhile`, where there is one, is called with the number of each kill before it, when the server has worked.
     """
+
+    def until_another_receipt():
+        before = sum(len(device.receipts) for device in devices)
+        wait_until(lambda: sum(len(device.receipts) for device in devices) > before, 0.02)
+
     for device in devices:
         device.start()
     chance = random.Random(7)
     for number in range(kills):
         server.start()
-        time.sleep(chance.choice(pauses) + chance.uniform(0.0, longer))
+        if number % 2 or meanwhile is not None:
+            until_another_receipt()
+        time.sleep(chance.choice((0.0, 0.1, 0.3)) + chance.uniform(0.0, 0.3))
         if meanwhile is not None:
             meanwhile(number)
         server.end(signal.SIGKILL)
     server.start()
-    time.sleep(2.5)
+    until_another_receipt()
     for device in devices:
         device.ending.set()
     for device in devices:
