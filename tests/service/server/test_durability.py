@@ -102,7 +102,7 @@ async def test_database_that_is_away_loses_nothing(postgresql):
 FULL_DISK = """
 import asyncio, io, os, resource, signal, sys
 from federank.service.server.logs import Log
-from tests.service.federations import WAITS, serving, some_update
+from tests.service.federations import WAITS, refusal, serving, some_update
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 async def main(path):

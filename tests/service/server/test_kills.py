@@ -1,6 +1,7 @@
 """`kill -9` under load loses nothing and applies nothing twice, also between rollbacks and bans of an operator."""
 
 import random
+from contextlib import closing
 
 import httpx
 import pytest
@@ -31,6 +32,9 @@ class Operator:
         except (httpx.TransportError, KeyError):
             pass
 
+    def close(self):
+        self._http.close()
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -42,7 +46,8 @@ def test_kills_lose_nothing_and_apply_nothing_twice(request, sqlite_store, kind,
     server = Forked(store)
     devices = [Persistent(server.address, seed) for seed in range(1, DEVICES + 1)]
     operator = Operator(server.admin_address, token, devices)
-    play_between_kills(server, devices, kills, meanwhile=operator.act if has_operator else None)
+    with closing(operator):
+        play_between_kills(server, devices, kills, meanwhile=operator.act if has_operator else None)
     assert not any(device.twice for device in devices)
     kept = [bytes(digest).hex() for (digest,) in stored(store, "SELECT digest FROM uploads")]
     assert len(kept) == len(set(kept)), "no upload is stored twice"
