@@ -10,7 +10,7 @@ import re
 import httpx
 import pytest
 from playwright.sync_api import expect
-from tests.service.web.browsing import PATIENCE, Visitor, browsing
+from tests.service.web.browsing import PATIENCE, Visitor
 from tests.service.web.test_neighbourhood import make_visit, running
 from tests.service.web.test_without_a_network import wait_until_kept
 
@@ -134,10 +134,3 @@ def test_record_agrees_with_the_server(company, browser, words):
     expect(page.locator("#trouble")).to_have_text(words["en"]["gone.known"])
     assert {store: kept for store, kept in visitor.stored().items() if kept} == {}
     visitor.close()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    """A Chromium that this module's visitors share."""
-    with browsing(chromium) as started:
-        yield started
