@@ -116,26 +116,16 @@ def generated():
         for name, kind in known.items()
         for way, record in (("broadcast", kind.records.sent), ("update", kind.records.update))
     }
-    return (
-        "\n\n".join(
-            [
-                HEAD,
-                "\n".join(constants),
-                written(
-                    "SETTINGS",
-                    'import("./methods/registry.js").Schemas',
-                    {name: settings_of(kind) for name, kind in known.items()},
-                ),
-                written("MESSAGES", 'Record<string, import("./federation/wire.js").Schema>', messages),
-                written(
-                    "STATEMENTS",
-                    "Record<string, Record<string, string>>",
-                    {name: statement_of(kind) for name, kind in records.items()},
-                ),
-            ]
-        )
-        + "\n"
-    )
+    settings = {name: settings_of(kind) for name, kind in known.items()}
+    statements = {name: statement_of(kind) for name, kind in records.items()}
+    parts = [
+        HEAD,
+        "\n".join(constants),
+        written("SETTINGS", 'import("./methods/registry.js").Schemas', settings),
+        written("MESSAGES", 'Record<string, import("./federation/wire.js").Schema>', messages),
+        written("STATEMENTS", "Record<string, Record<string, string>>", statements),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from tests.service.web.conftest import PAGE
 
+FEATURES = [
+    {"geometry": {}, "properties": {"date": "2024", "location": {"name": "Bar Luce", "address": "Milano"}}},
+    {"geometry": {}, "properties": {"Title": "Trattoria Milanese"}},
+]
 EXPORTS = {
     "letterboxd.csv": (
         "Date,Name,Year,Letterboxd URI,Rating\n2024-01-02,Heat,1995,https://x/1,4.5\n"
@@ -37,18 +41,7 @@ EXPORTS = {
         0,
     ),
     "places.json": (
-        json.dumps(
-            {
-                "type": "FeatureCollection",
-                "features": [
-                    {
-                        "geometry": {},
-                        "properties": {"date": "2024", "location": {"name": "Bar Luce", "address": "Milano"}},
-                    },
-                    {"geometry": {}, "properties": {"Title": "Trattoria Milanese"}},
-                ],
-            }
-        ),
+        json.dumps({"type": "FeatureCollection", "features": FEATURES}),
         ["Bar Luce", "Trattoria Milanese"],
         0,
     ),
@@ -71,9 +64,8 @@ def read(node, tmp_path_factory):
             (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         program, module = Path(__file__).with_name("reading.mjs"), (PAGE / "client" / "history_file.js").as_uri()
         paths = [folder / name for name in files]
-        done = subprocess.run(
-            [node, program, module, json.dumps(scale), *paths], capture_output=True, text=True, check=False
-        )
+        command = [node, program, module, json.dumps(scale), *paths]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return dict(zip(files, json.loads(done.stdout), strict=True))
 

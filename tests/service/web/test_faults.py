@@ -14,7 +14,7 @@ from tests.worlds import rows_message
 pytestmark = pytest.mark.slow
 
 
-def assert_told_once(visitor, server):
+def assert_sent_once(visitor, server):
     """The server has exactly the messages that the page lists, each once."""
     kept = visitor.stored()
     assert kept["pending"] == []
@@ -37,7 +37,7 @@ def test_absent_server_costs_nothing(server, visit, words):
     server.start()
     visitor.wait_for_rounds(before + 2)
     rest(visitor)
-    assert_told_once(visitor, server)
+    assert_sent_once(visitor, server)
     assert server.get("status").json()["devices"] == 1
 
 
@@ -58,7 +58,7 @@ def test_upload_whose_answer_is_lost_is_repeated(server, visit):
     assert bodies[0] == bodies[1]
     visitor.wait_for_rounds(2)
     rest(visitor)
-    assert_told_once(visitor, server)
+    assert_sent_once(visitor, server)
 
 
 def test_reload_during_an_upload_repeats_it(visit, tmp_path):
@@ -88,7 +88,7 @@ def test_reload_during_an_upload_repeats_it(visit, tmp_path):
         assert [ticket for ticket, _ in sent].count(pending["ticket"]) == 1
         arrived = [bytes(body) for (body,) in server.rows("SELECT body FROM uploads")]
         assert arrived.count(bytes(pending["body"])) == 1
-        assert_told_once(visitor, server)
+        assert_sent_once(visitor, server)
 
 
 def test_forbidden_items_are_not_sent_again(server, visit):
@@ -128,20 +128,20 @@ def test_full_storage_stops_taking_part(server, visit, words):
     expect(visitor.page.locator("body")).to_contain_text(words["en"]["fault.storage-full"], timeout=PATIENCE)
     kept = visitor.stored()
     assert len(kept["history"]) == 5
-    assert len(server.rows("SELECT ticket FROM uploads")) == len(kept["rounds"]), (
-        "nothing is sent that is not written down"
-    )
+    assert len(server.rows("SELECT ticket FROM uploads")) == len(kept["rounds"]), "all that was sent is recorded"
     devtools.send("Storage.overrideQuotaForOrigin", {"origin": server.public})
+
+
+ARRAYS = {
+    "items": np.arange(150, dtype=np.int32),
+    "vectors": np.zeros((150, 8), np.float32),
+    "biases": np.zeros(150, np.float32),
+}
 
 
 def broadcast(**spoil):
     """A model of the town, with something wrong."""
-    arrays = {
-        "items": np.arange(150, dtype=np.int32),
-        "vectors": np.zeros((150, 8), np.float32),
-        "biases": np.zeros(150, np.float32),
-    } | spoil
-    return rows_message(0, 0, **arrays)
+    return rows_message(0, 0, **(ARRAYS | spoil))
 
 
 NOT_A_NUMBER = np.zeros((150, 8), np.float32)
@@ -149,20 +149,7 @@ NOT_A_NUMBER[77, 3] = np.nan
 WRONG = {
     "not a number": (200, broadcast(vectors=NOT_A_NUMBER), "wire.finite"),
     "too few factors": (200, broadcast(vectors=np.zeros((150, 7), np.float32)), "wire.shape"),
-    "some rows only": (
-        200,
-        broadcast(
-            **{
-                name: value[:9]
-                for name, value in zip(
-                    ("items", "vectors", "biases"),
-                    (np.arange(150, dtype=np.int32), np.zeros((150, 8), np.float32), np.zeros(150, np.float32)),
-                    strict=True,
-                )
-            }
-        ),
-        "detail.rows",
-    ),
+    "some rows only": (200, broadcast(**{name: part[:9] for name, part in ARRAYS.items()}), "detail.rows"),
     "a page of another site": (200, b"<!doctype html><p>Hello</p>", "wire."),
     "nothing": (200, b"", "wire.short"),
     "far too much": (200, bytes(200_000), "detail.too-much"),
@@ -217,7 +204,7 @@ def test_round_of_a_lagging_worker_is_skipped(server, visit):
     rest(visitor)
     assert offered == ["older"] * 2
     assert not any("/tasks/older" in request.url for request in visitor.requests)
-    assert_told_once(visitor, server)
+    assert_sent_once(visitor, server)
 
 
 def test_late_upload_is_reported_and_not_repeated(server, visit):

@@ -44,19 +44,18 @@ def test_rounds_are_the_same(ask, settings):
     first = uniform_rows(1, FACTORS, seed=SEED, purpose=USER_FACTORS, span=0.5, first_row=USER)[0]
     client = Client(SEED, USER, 0, items, ratings, UserVector(first))
     broadcasts = [model_of(number) for number in range(3)]
-    [found] = ask(
-        {
-            "kind": "ratings",
-            "recipe": asdict(method),
-            "hidden": {"filling": method.filling, "rho": method.rho, "sampling": method.sampling},
-            "items": ITEMS,
-            "person": {"seed": SEED, "user": USER, "items": items.tolist(), "ratings": ratings.tolist()},
-            "broadcasts": [
-                {"round": number, "iteration": number, "vectors": given.vectors.ravel().tolist()}
-                for number, given in enumerate(broadcasts)
-            ],
-        }
-    )
+    question = {
+        "kind": "ratings",
+        "recipe": asdict(method),
+        "hidden": {"filling": method.filling, "rho": method.rho, "sampling": method.sampling},
+        "items": ITEMS,
+        "person": {"seed": SEED, "user": USER, "items": items.tolist(), "ratings": ratings.tolist()},
+        "broadcasts": [
+            {"round": number, "iteration": number, "vectors": given.vectors.ravel().tolist()}
+            for number, given in enumerate(broadcasts)
+        ],
+    }
+    [found] = ask(question)
     for number, (answer, broadcast) in enumerate(zip(found, broadcasts, strict=True)):
         result = method.client_update(replace(client, round=number), broadcast)
         sampled = np.union1d(client.sent_negatives, result.negatives).astype(np.int32)
@@ -74,12 +73,8 @@ def test_rounds_are_the_same(ask, settings):
 
 def test_lifetime_samples_of_a_growing_history_are_the_same(ask):
     cases, expected = [], []
-    for size, rho, before in (
-        (4, 1.0, []),
-        (6, 2.0, [1, 7, 30]),
-        (20, 1.0, [0, 1, 2, 3, 59]),
-        (28, 1.0, list(range(30, 50))),
-    ):
+    histories = ((4, 1.0, []), (6, 2.0, [1, 7, 30]), (20, 1.0, [0, 1, 2, 3, 59]), (28, 1.0, list(range(30, 50))))
+    for size, rho, before in histories:
         profile = np.array(sorted(np.random.default_rng(size).choice(ITEMS, size, replace=False)), np.int32)
         recipe = rating_recipe(PMF(rho=rho, seed=SEED), np.array([size]), ITEMS)
         count = int(recipe.virtual[0])
@@ -87,9 +82,8 @@ def test_lifetime_samples_of_a_growing_history_are_the_same(ask):
             known = np.array(before, np.int32)
             expected.append(virtual_items(recipe, USER, 5, profile, count, ITEMS, known).tolist())
         draws = {"seed": SEED, "user": USER, "fixed": True, "round": 5}
-        cases.append(
-            {"kind": "virtual", "profile": profile.tolist(), "count": count, "items": ITEMS, "sampled": before} | draws
-        )
+        told = {"profile": profile.tolist(), "count": count, "items": ITEMS, "sampled": before}
+        cases.append({"kind": "virtual"} | told | draws)
     assert ask(*cases) == expected
 
 
@@ -113,9 +107,8 @@ def test_the_same_broadcasts_are_read_and_refused(ask):
         named = {} if items is None else {"items": items}
         parts = {name: part for name, part in wire.values(record).items() if part.size}
         bodies.append(wire.encode_parts(parts | named, {"round": 3, "version": 5}))
-    answers = ask(
-        *({"kind": "ratingsDecoded", "body": list(body), "factors": FACTORS, "items": ITEMS} for body in bodies)
-    )
+    known = {"kind": "ratingsDecoded", "factors": FACTORS, "items": ITEMS}
+    answers = ask(*(known | {"body": list(body)} for body in bodies))
     for answer, body in zip(answers, bodies, strict=True):
         try:
             message = wire.decode_rows(RatingModel, method, body)

@@ -35,18 +35,8 @@ def contrast(one, other):
 @pytest.mark.parametrize(
     "pair",
     [
-        "ink paper",
-        "ink card",
-        "quiet paper",
-        "quiet card",
-        "accent paper",
-        "accent card",
-        "on-accent accent",
-        "ink soft",
-        "left left-soft",
-        "ink left-soft",
-        "danger paper",
-        "danger card",
+        *(f"{text} {ground}" for text in ("ink", "quiet", "accent", "danger") for ground in ("paper", "card")),
+        *("on-accent accent", "ink soft", "left left-soft", "ink left-soft"),
     ],
 )
 def test_text_can_be_read_on_its_ground(scheme, pair):

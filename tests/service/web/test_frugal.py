@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.service.web.browsing import PATIENCE, serving
 from tests.service.web.questions import CLOSE
-from tests.service.web.test_faults import assert_told_once
+from tests.service.web.test_faults import assert_sent_once
 
 from federank._numerics.topn import gram_matrix
 from federank.methods.frugal.objective import Objective, residuals, solve_user
@@ -49,7 +49,7 @@ def wait_until_spent(visitor):
 def test_quota_bounds_messages(frugal, visit):
     visitor = visit(frugal).open().pick(6).share("half")
     wait_until_spent(visitor.take_part())
-    assert_told_once(visitor, frugal)
+    assert_sent_once(visitor, frugal)
     kept = visitor.stored()
     assert sorted(played["number"] for played in kept["rounds"]) == [1, 2, 3]
     visitor.open()
@@ -97,7 +97,7 @@ def test_lost_message_is_repeated(visit, tmp_path):
         visitor.context.unroute("**/update")
         wait_until_spent(visitor)
         assert [bytes(body) for (body,) in server.rows("SELECT body FROM uploads")] == [bytes(pending["body"])]
-        assert_told_once(visitor, server)
+        assert_sent_once(visitor, server)
 
 
 def test_more_messages_than_agreed_are_not_sent(visit, tmp_path):

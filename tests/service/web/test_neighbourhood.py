@@ -101,15 +101,8 @@ def running(command, folder):
 
 def make_visit():
     """The command that `make visit` runs, on a port of the operating system's choice."""
-    words = [
-        "make",
-        "--no-print-directory",
-        "--dry-run",
-        "--assume-old=.venv/.service",
-        "visit",
-        "PORT=0",
-        f"RUN={sys.executable}",
-    ]
+    words = ["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.service"]
+    words += ["visit", "PORT=0", f"RUN={sys.executable}"]
     return shlex.split(subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=True).stdout)
 
 

@@ -28,9 +28,8 @@ def operator(browser):
             visitor.context.route("**/overview", lambda route: route.fulfill(body=json.dumps(overview)))
         visitor.page.goto(f"{server.admin}/admin")
         visitor.page.locator("#token").fill(server.token)
-        visitor.page.locator(
-            "#sign-in button", has_text=re.compile(".")
-        ).click()  # once its words and its script are there
+        button = visitor.page.locator("#sign-in button", has_text=re.compile("."))
+        button.click()  # once its words and its script are there
         visitor.page.locator("#charts figure").first.wait_for()
         return visitor.page
 
@@ -156,24 +155,11 @@ def light(page):
     return state, shown + (state != "ok")
 
 
-REASONS = {
-    "no-round-aggregated": "failing",
-    "model-not-finite": "failing",
-    "model-out-of-scale": "failing",
-    "helper-away": "failing",
-    "helper-certificate": "failing",
-    "helper-full": "failing",
-    "helper-identity": "failing",
-    "helper-not-allowed": "failing",
-    "helper-refuses": "failing",
-    "leader-behind": "failing",
-    "store-away": "failing",
-    "rounds-discarded": "attention",
-    "aggregates-refused": "attention",
-    "no-recent-round": "attention",
-    "uploads-refused": "attention",
-    "disk-low": "attention",
-}
+FAULTS = ("away", "certificate", "full", "identity", "not-allowed", "refuses")
+FAILING = ("no-round-aggregated", "model-not-finite", "model-out-of-scale", "leader-behind", "store-away")
+ATTENTION = ("rounds-discarded", "aggregates-refused", "no-recent-round", "uploads-refused", "disk-low")
+REASONS = dict.fromkeys(ATTENTION, "attention")
+REASONS |= dict.fromkeys((*FAILING, *(f"helper-{fault}" for fault in FAULTS)), "failing")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

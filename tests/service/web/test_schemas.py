@@ -47,8 +47,7 @@ def test_no_other_file_of_a_client_sets_what_is_declared():
 def test_settings_out_of_their_bounds_are_refused(ask, change, refused):
     kind = federated_method("fpl")
     declared = kind(n_items=5, triples=3)
-    published = {
-        name: getattr(declared, name) for name in (part.name for part in fields(kind)) if name not in kind.owner_choices
-    }
+    names = [part.name for part in fields(kind) if part.name not in kind.owner_choices]
+    published = {name: getattr(declared, name) for name in names}
     [answer] = ask({"kind": "settings", "method": "fpl", "recipe": published | change})
     assert answer == (f"recipe ({refused})" if refused else None)

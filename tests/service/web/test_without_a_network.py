@@ -52,15 +52,8 @@ def wait_until_kept(visitor, page=None):
 def test_reload_without_a_network(town, visitor, words):
     page = visitor.open().pick(4).page
     [files] = wait_until_kept(visitor).values()
-    assert {
-        "/",
-        "/app.js",
-        "/client/worker.js",
-        "/client/secure.js",
-        "/style.css",
-        "/icon.svg",
-        "/words/de.json",
-    } <= set(files)
+    scripts = {"/app.js", "/client/worker.js", "/client/secure.js"}
+    assert scripts | {"/", "/style.css", "/icon.svg", "/words/de.json"} <= set(files)
     assert not [file for file in files if "api" in file or "admin" in file], "no answer, and nothing of the operator's"
     recommended = visitor.recommended()
     town.stop()
