@@ -194,7 +194,7 @@ def test_keys_are_kept_in_memory_alone(tmp_path):
 
 @pytest.mark.slow
 async def test_killed_helper_answers_every_round_once(tmp_path, memory):
-    """SIGKILL at random moments; whoever asks tries again."""
+    """SIGKILL at random moments; requests are repeated."""
     process = HelperProcess(tmp_path, memory).start()
     try:
         async with httpx.AsyncClient(base_url=process.address, timeout=30) as client:

@@ -64,7 +64,7 @@ def test_weights_are_sent_with_changed_rows():
     )
 
 
-def test_weights_that_nobody_announced_are_refused():
+def test_unannounced_weights_are_refused():
     federation = played()
     content = federation.served.encode(federation.settings, federation.published, np.arange(ITEMS, dtype=np.int32), 0)
     with pytest.raises(BadMessage):

@@ -33,7 +33,7 @@ def test_visitor_keeps_the_list_and_is_asked_to_join(server, visit, words, tmp_p
     rest(visitor)
     before = visitor.stored()
     server.stop()
-    with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
+    with serving(tmp_path_factory.mktemp("again"), port=server.options["port"], settings={"seed": 9}) as again:
         visitor.open()
         expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.restarted"], timeout=PATIENCE)
         after = visitor.stored()
@@ -43,11 +43,11 @@ def test_visitor_keeps_the_list_and_is_asked_to_join(server, visit, words, tmp_p
             assert now == then | {"outcome": "unknown" if was == "received" else was}, "no one can be asked any more"
         assert after["records"]["identity"]["token"] is None
         assert after["records"]["taking"] is False
-        assert_same_model(the_model(after), anew)
-        assert anew.get("status").json()["devices"] == 0
+        assert_same_model(the_model(after), again)
+        assert again.get("status").json()["devices"] == 0
         visitor.take_part().wait_for_rounds(visitor.received(after) + 1)
         rest(visitor)
-        assert anew.get("status").json()["version"] >= 1
+        assert again.get("status").json()["version"] >= 1
     server.start()
 
 
@@ -56,27 +56,27 @@ def test_models_of_two_federations_are_not_mixed(server, visit, words, tmp_path_
     rest(visitor)
     version = the_model(visitor.stored())["version"]
     server.stop()
-    with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
-        other = visit(anew).open().pick(3).take_part().wait_for_rounds(version + 2)
+    with serving(tmp_path_factory.mktemp("again"), port=server.options["port"], settings={"seed": 9}) as again:
+        other = visit(again).open().pick(3).take_part().wait_for_rounds(version + 2)
         rest(other)
-        assert anew.get("status").json()["version"] > version
+        assert again.get("status").json()["version"] > version
         visitor.open()
         expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.restarted"], timeout=PATIENCE)
-        assert_same_model(the_model(visitor.stored()), anew)
+        assert_same_model(the_model(visitor.stored()), again)
     server.start()
 
 
 def test_open_page_notices_a_restart(server, visit, words, tmp_path_factory):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     server.stop()
-    with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
+    with serving(tmp_path_factory.mktemp("again"), port=server.options["port"], settings={"seed": 9}) as again:
         expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.restarted"], timeout=PATIENCE)
         visitor.go("leaves").page.locator('#leaves [data-key="pause"].yes').wait_for()
         kept = visitor.stored()
         assert kept["pending"] == []
         assert len(kept["history"]) == 5
-        assert_same_model(the_model(kept), anew)
-        assert anew.get("status").json()["devices"] == 0
+        assert_same_model(the_model(kept), again)
+        assert again.get("status").json()["devices"] == 0
     server.start()
 
 

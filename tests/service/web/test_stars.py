@@ -1,4 +1,4 @@
-"""A federation of ratings in browsers: stars, predictions, the ledger; and a server that dies in the median."""
+"""A federation of ratings in browsers: stars, predictions, the ledger; and a server that is killed."""
 
 import signal
 import threading
