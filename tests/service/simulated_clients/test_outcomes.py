@@ -68,7 +68,7 @@ def test_one_upload_per_period(monkeypatch):
 def test_discarded_uploads_in_no_sum_are_given_back(tmp_path, monkeypatch):
     """Two clients can never make a cohort of three: both go on until they have been given back often enough."""
     monkeypatch.setattr(rehearsal, "FIRST_PAUSE", 0.01)
-    rounds = {"target": 3, "minimum": 3, "deadline": 3.0}
+    rounds = {"target": 3, "minimum": 3, "deadline": 1.0}
     with two_servers(tmp_path, rounds=rounds, messages=2) as (leader, _):
         plan = Plan(address=leader.address)
         tally = rehearse(Rehearsal(plan=plan, data=small_world(), specs={"pi": 1.0}), 1).tally
