@@ -147,7 +147,7 @@ def measure_weights() -> dict[str, Any]:
         seen[:, last] = counts
     del tastes, asked
     before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    weights = from_sums(seen, through, WEIGHTED_FACTORS, float(counts.sum()), 1.0)
+    weights = from_sums(seen, through, WEIGHTED_FACTORS, float(counts.sum()), float(counts.sum()) / 20, 1.0)
     elapsed, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF)
     return {
         "data": f"{WEIGHTED_ITEMS:,} items, sums of {MESSAGES - 1} uploads with {WEIGHTED_FACTORS} factors",

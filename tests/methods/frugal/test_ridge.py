@@ -12,7 +12,7 @@ from federank.federation import wire
 from federank.methods.frugal import ridge
 from federank.methods.frugal.item_weights import ItemWeights, most_bytes, no_weights
 from federank.methods.frugal.protocol import LEVELS
-from federank.methods.frugal.ridge import Block, co_occurrences, nearest, ridge_weights
+from federank.methods.frugal.ridge import Block, co_occurrences, from_sums, nearest, ridge_weights, strength_of
 from federank.methods.frugal.side_knowledge import side_knowledge
 from federank.simulation.training import Stopped
 
@@ -38,21 +38,48 @@ def test_weights_solve_the_ridge_regression():
     rng = np.random.default_rng(2)
     factors = np.abs(rng.normal(size=(8, 5))).astype(np.float32)
     counts = (factors**2).sum(axis=1) + 5
-    low_rank = 3.0
-    weights = ridge_weights(factors, counts, interactions=100.0, low_rank=low_rank)
+    weights = ridge_weights(factors, counts, strength=0.7, wanted_norm=3.0)
     solutions = []
     for item in range(8):
         own = weights.items[weights.starts[item] : weights.starts[item + 1]]
         together = np.minimum(np.maximum(factors @ factors.T, 0), np.minimum.outer(counts, counts))
-        regularisation = 0.25 * (1 + 4 * 8 / 100) * np.sqrt(counts * counts.mean())
+        regularisation = 0.7 * np.sqrt(counts * counts.mean())
         sides = together[np.ix_(own, own)]
         np.fill_diagonal(sides, (counts + regularisation)[own])
         solutions.append(np.linalg.solve(sides, together[own, item]))
-    part = low_rank / (0.3 * np.linalg.norm(np.concatenate(solutions)))
+    part = 3.0 / np.linalg.norm(np.concatenate(solutions))
     for item, expected in enumerate(solutions):
         codes = weights.codes[weights.starts[item] : weights.starts[item + 1]]
         step = part * np.abs(expected).max() / LEVELS
         np.testing.assert_allclose(codes * weights.scales[item], part * expected, atol=0.51 * step)
+
+
+def test_items_that_users_share_by_chance_are_regularised():
+    sparse, dense = strength_of(40_000, 600_000, 30_000), strength_of(3_300, 480_000, 6_000)
+    assert sparse == pytest.approx(0.3, abs=0.01)
+    assert dense == pytest.approx(0.3 + 50 * (80**2 / 3_300) ** 4)
+    assert strength_of(100, 1e6, 1e4) == 1e6
+
+
+def test_low_rank_scores_weigh_the_same_for_any_number_of_items():
+    rng = np.random.default_rng(6)
+    through = rng.random(size=(40, 5))
+    base = rng.random(size=(40, 12))
+    seen = np.column_stack((base @ base.T @ through, np.full(40, 20.0)))
+    weights = from_sums(seen, np.column_stack((through, np.zeros(40))), 5, 300.0, 60.0, low_rank=2.0)
+    norm = np.linalg.norm(weights.codes * np.repeat(weights.scales, np.diff(weights.starts)))
+    assert 2.0 / np.sqrt(5) == pytest.approx(6 * norm / np.sqrt(40), rel=0.02)
+
+
+def test_directions_in_which_rounds_disagree_are_dropped():
+    rng = np.random.default_rng(7)
+    base = rng.normal(size=(30, 3))
+    throughs = [rng.normal(size=(30, 6)) for _ in range(2)]
+    same = [Block(base @ base.T @ through, through) for through in throughs]
+    off = [block._replace(seen=block.seen + 0.05 * rng.normal(size=(30, 6))) for block in same]
+    assert co_occurrences(same, disagreement=0.5).shape[1] == 3
+    assert co_occurrences(off).shape[1] > 3
+    assert co_occurrences(off, disagreement=2.0).shape[1] == 3
 
 
 def test_no_item_is_its_own_neighbour():

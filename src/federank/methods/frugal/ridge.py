@@ -5,10 +5,16 @@ co-occurrences C of items by Nystrom's formula (co_occurrences), with a higher r
 the server takes its nearest items N by the cosine of their rows, and solves
 
     w_j = (C[N, N] + diag(lambda_i))^-1 C[N, j]      C_ij = min(max(e_ij, 0), c_i, c_j), C_ii = c_i
-    lambda_i = 1/4 (1 + 4 m / n) sqrt(c_i mean c)      m items, n interactions
+    lambda_i = (.3 + 50 o^4) sqrt(c_i mean c)           o = (n / users)^2 / m, of n interactions and m items
 
-A client scores p W plus .3 of the low-rank scores (their Frobenius norms compared). W is published as bytes with
-one scale per target (item_weights.py). docs/frugal.md has where the constants come from.
+o is how many items two users share by chance. Where it is above 1 (MovieLens), co-occurrences say more of popularity
+than of taste, and W is hardly more than co-occurrences over lambda; in sparse data it is nearly unregularised.
+
+A client scores p W plus the low-rank scores, whose root mean square per factor is 6 times that of W per item. W is
+published as bytes with one scale per target (item_weights.py). docs/frugal.md has where the constants come from.
+
+Rounds of clipped uploads weigh their users differently, so B_s'A_t and (B_t'A_s)' differ. Eigenvalues below .03 of the
+largest difference are dropped: their directions are of the rounds, not of the items.
 """
 
 from __future__ import annotations
@@ -23,9 +29,11 @@ from federank.methods.frugal.item_weights import MEAN_NEIGHBOURS, MOST_NEIGHBOUR
 from federank.methods.frugal.protocol import LEVELS
 
 MOST_RANK = 384
-REGULARISATION, SPARSE_REGULARISATION = 0.25, 4.0
-LOW_RANK_PART = 0.3
+REGULARISATION, SHARED_REGULARISATION, SHARED_POWER = 0.3, 50.0, 4
+LOW_RANK_PART = 6.0
+DISAGREEMENT = 0.03
 _DROPPED = 1e-6
+_MOST_REGULARISATION = 1e6  # beyond that W keeps its directions
 _LEAST_COSINE = 1e-6
 _SAMPLE, _MARGIN = 256, 1.5
 _MOST_CELLS = 2**25  # cosines at a time
@@ -38,8 +46,13 @@ class Block(NamedTuple):
     through: RealMatrix  # B
 
 
-def co_occurrences(blocks: list[Block], least: float = 0.0, most_rank: int | None = None) -> RealMatrix:
-    """Z with C ~ Z Z', from all blocks together; `least` is the eigenvalue below which there is nothing but noise."""
+def co_occurrences(
+    blocks: list[Block], least: float = 0.0, most_rank: int | None = None, disagreement: float = 0.0
+) -> RealMatrix:
+    """Z with C ~ Z Z', from all blocks together; `least` is the eigenvalue below which there is nothing but noise.
+
+    So is what lies below the part `disagreement` of the largest difference between what two rounds say.
+    """
     scales = [1 / np.sqrt(max(float(np.sum(block.through * block.seen)), 1e-30)) for block in blocks]
     inside = np.block(
         [
@@ -47,6 +60,8 @@ def co_occurrences(blocks: list[Block], least: float = 0.0, most_rank: int | Non
             for mine, one in zip(scales, blocks, strict=True)
         ]
     )
+    if disagreement > 0:
+        least = max(least, disagreement * float(np.linalg.norm(inside - inside.T, 2)) / 2)
     values, turned = np.linalg.eigh((inside + inside.T) / 2)
     kept = values > max(_DROPPED * max(float(values[-1]), 0.0), least)
     if most_rank is not None:
@@ -58,14 +73,18 @@ def co_occurrences(blocks: list[Block], least: float = 0.0, most_rank: int | Non
     return factors
 
 
-def ridge_weights(factors: FloatMatrix, counts: RealVector, interactions: float, low_rank: float) -> ItemWeights:
-    """The weights of all items, from Z and the (weighted) counts of users; `low_rank` is the norm of the other map."""
+def strength_of(n_items: int, interactions: float, users: float) -> float:
+    """Lambda in units of the counts of users: .3 + 50 o^4, o being how many items two users share by chance."""
+    overlap = (interactions / max(users, 1.0)) ** 2 / n_items
+    return float(min(REGULARISATION + SHARED_REGULARISATION * overlap**SHARED_POWER, _MOST_REGULARISATION))
+
+
+def ridge_weights(factors: FloatMatrix, counts: RealVector, strength: float, wanted_norm: float) -> ItemWeights:
+    """The weights of all items, with the Frobenius norm that is wanted, from Z and the (weighted) counts of users."""
     n_items = len(factors)
     neighbours = nearest(factors)
     counts = np.maximum(counts, 1e-12)
-    regularisation = (
-        REGULARISATION * (1 + SPARSE_REGULARISATION * n_items / interactions) * np.sqrt(counts * counts.mean())
-    )
+    regularisation = strength * np.sqrt(counts * counts.mean())
     starts = starts_of([len(own) for own in neighbours])
     codes, scales, norm = np.zeros(starts[-1], dtype=np.int8), np.zeros(n_items, dtype=np.float32), 0.0
     for item, own in enumerate(neighbours):
@@ -83,8 +102,8 @@ def ridge_weights(factors: FloatMatrix, counts: RealVector, interactions: float,
         if largest > 0:
             scales[item] = largest / LEVELS
             codes[starts[item] : starts[item + 1]] = np.rint(solved * (LEVELS / largest)).astype(np.int8)
-    if norm > 0 and low_rank > 0:  # p W + .3 |W| / |L| x low-rank scores, divided so that those come as they are
-        scales *= np.float32(low_rank / (LOW_RANK_PART * np.sqrt(norm)))
+    if norm > 0 and wanted_norm > 0:
+        scales *= np.float32(wanted_norm / np.sqrt(norm))
     flat = np.concatenate(neighbours) if starts[-1] else np.zeros(0, dtype=np.int32)
     return ItemWeights(starts, flat, codes, scales)
 
@@ -167,9 +186,12 @@ def through_model(vectors: FloatMatrix, weights: FloatVector, regulariser: float
 
 
 def from_sums(
-    seen: FloatMatrix, through: FloatMatrix, factors: int, interactions: float, low_rank: float
+    seen: FloatMatrix, through: FloatMatrix, factors: int, interactions: float, users: float, low_rank: float
 ) -> ItemWeights:
-    """The weights from the sums that a server has kept: of each round A and the counts of items, and B."""
+    """The weights from the sums that a server has kept: of each round A and the counts of items, and B.
+
+    `low_rank` is the Frobenius norm of the map to low-rank scores, which come as they are.
+    """
     blocks, counts = [], np.zeros(len(seen))
     for first in range(0, seen.shape[1], factors + 1):
         here, last = slice(first, first + factors), first + factors
@@ -178,5 +200,6 @@ def from_sums(
             counts = seen[:, last].astype(np.float64)
     if not blocks:
         return no_weights(len(seen))
-    together = co_occurrences(blocks, most_rank=MOST_RANK).astype(np.float32)
-    return ridge_weights(together, counts, interactions, low_rank)
+    together = co_occurrences(blocks, most_rank=MOST_RANK, disagreement=DISAGREEMENT).astype(np.float32)
+    strength = strength_of(len(seen), interactions, users)
+    return ridge_weights(together, counts, strength, low_rank * np.sqrt(len(seen) / factors) / LOW_RANK_PART)

@@ -141,7 +141,8 @@ def ridge_of(recipe: FrugalRecipe, shared: FrugalState) -> ItemWeights:
     model = published(recipe, shared.vectors)[items], shared.weights[items]
     low_rank = low_rank_norm(*model, shared.regulariser)
     seen, through = shared.seen[items], shared.through[items]
-    weights = from_sums(seen, through, recipe.factors, float(shared.counts.sum()), low_rank)
+    interactions = float(shared.counts.sum())
+    weights = from_sums(seen, through, recipe.factors, interactions, shared.received, low_rank)
     return weights.placed(items, recipe.n_items)
 
 
