@@ -12,7 +12,16 @@ from federank.federation import wire
 from federank.methods.frugal import ridge
 from federank.methods.frugal.item_weights import ItemWeights, most_bytes, no_weights
 from federank.methods.frugal.protocol import LEVELS
-from federank.methods.frugal.ridge import Block, co_occurrences, from_sums, nearest, ridge_weights, strength_of
+from federank.methods.frugal.ridge import (
+    Block,
+    Exposure,
+    co_occurrences,
+    from_sums,
+    held_back,
+    nearest,
+    ridge_weights,
+    strength_of,
+)
 from federank.methods.frugal.side_knowledge import side_knowledge
 from federank.simulation.training import Stopped
 
@@ -80,6 +89,34 @@ def test_directions_in_which_rounds_disagree_are_dropped():
     assert co_occurrences(same, disagreement=0.5).shape[1] == 3
     assert co_occurrences(off).shape[1] > 3
     assert co_occurrences(off, disagreement=2.0).shape[1] == 3
+
+
+def test_no_target_is_shown_to_more_users_than_may_see_it():
+    rng = np.random.default_rng(8)
+    histories = (rng.random((600, 250)) < 0.15).astype(np.float32)
+    histories[:, :30] = rng.random((600, 30)) < 0.5
+    counts, factors = (
+        histories.sum(axis=0).astype(np.float64),
+        np.linalg.cholesky(histories.T @ histories + np.eye(250)),
+    )
+    starts = np.arange(251, dtype=np.int32) * 30
+    items = np.sort([rng.choice(250, 30, replace=False) for _ in range(250)], axis=1).astype(np.int32)
+    items[0] = np.arange(30)  # the target is pushed by what many have
+    codes, scales = rng.integers(-20, 60, 7500).astype(np.int8), np.full(250, 0.01, np.float32)
+    codes[:30], scales[0] = 100, 0.03
+    pushed = ItemWeights(starts, items.ravel(), codes, scales)
+    nothing = np.zeros((250, 2))
+
+    def shown(weights):
+        scores = weights.scores(histories, np.zeros(histories.shape, np.float32))
+        return (np.argsort(-scores, axis=1)[:, :10] == 0).any(axis=1).mean()
+
+    held = held_back(pushed, factors, counts, 600.0, Exposure(nothing, nothing, 0.15))
+    assert shown(pushed) > 0.9
+    assert shown(held) < 0.25
+    assert np.all(held.scales <= pushed.scales)
+    few = Exposure(nothing, nothing, 0.05)
+    assert held_back(pushed, factors, counts, 600.0, few) is pushed, "12 items cannot be shown to 5 % of users each"
 
 
 def test_no_item_is_its_own_neighbour():

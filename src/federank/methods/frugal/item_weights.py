@@ -36,7 +36,7 @@ class ItemWeights:
     scales: Array = array("items", minimum=0, maximum=_LARGEST_SCALE)
 
     @cached_property
-    def _matrix(self) -> Any:
+    def code_matrix(self) -> Any:
         """The codes, items x targets, for products with histories."""
         shape = len(self.scales), len(self.scales)
         codes = self.codes.astype(np.float32)
@@ -44,7 +44,7 @@ class ItemWeights:
 
     def scores(self, histories: Any, low_rank: FloatMatrix) -> FloatMatrix:
         """Low-rank scores + p W, one row per user; `histories` (users x items) is dense or sparse."""
-        sums = histories @ self._matrix
+        sums = histories @ self.code_matrix
         scores: FloatMatrix = (sums.toarray() if sparse.issparse(sums) else sums).astype(np.float32)
         scores *= self.scales
         scores += low_rank

@@ -206,7 +206,11 @@ def play_frugal(world: World, settings: PoisonSettings, defences: Defences | Non
     sent_vectors = published(recipe, shared.vectors)
     honest = solve_all(recipe, shared, sent_vectors, has)[: world.honest]
     scores = (honest @ sent_vectors.T).astype(np.float32)
-    return measured(world, ridge_of(recipe, shared).scores(has[: world.honest], scores) if recipe.ridge else scores)
+    if not recipe.ridge:
+        return measured(world, scores)
+    if is_bounded and settings.bounds != "rows":
+        recipe = recipe._replace(most_shown=USUAL_SPECTRAL)
+    return measured(world, ridge_of(recipe, shared).scores(has[: world.honest], scores))
 
 
 def _fold_bounded(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, bounds: str) -> None:

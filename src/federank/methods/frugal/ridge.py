@@ -15,10 +15,14 @@ published as bytes with one scale per target (item_weights.py). docs/frugal.md h
 
 Rounds of clipped uploads weigh their users differently, so B_s'A_t and (B_t'A_s)' differ. Eigenvalues below .03 of the
 largest difference are dropped: their directions are of the rounds, not of the items.
+
+Where one item may be shown to a share of users only (`most_shown`), the weights of targets are made smaller until no
+more users would see them, by the mean and deviation of their scores (held_back).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +31,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank.methods.frugal.item_weights import MEAN_NEIGHBOURS, MOST_NEIGHBOURS, ItemWeights, no_weights, starts_of
 from federank.methods.frugal.protocol import LEVELS
+from federank.methods.frugal.server_steps import LEAST_ITEMS, LIST, shown_from
 
 MOST_RANK = 384
 REGULARISATION, SHARED_REGULARISATION, SHARED_POWER = 0.3, 50.0, 4
@@ -35,6 +40,8 @@ DISAGREEMENT = 0.03
 _DROPPED = 1e-6
 _MOST_REGULARISATION = 1e6  # beyond that W keeps its directions
 _LEAST_COSINE = 1e-6
+_LITTLE = 1e-15
+_HALVINGS = 20
 _SAMPLE, _MARGIN = 256, 1.5
 _MOST_CELLS = 2**25  # cosines at a time
 
@@ -185,8 +192,61 @@ def through_model(vectors: FloatMatrix, weights: FloatVector, regulariser: float
     return np.linalg.solve(sides, weighted.T).T.astype(np.float64)
 
 
+class Exposure(NamedTuple):
+    """The model beside which weights are published, and to how large a share of users an item may be shown."""
+
+    vectors: RealMatrix  # Y
+    through: RealMatrix  # B
+    most: float
+
+
+def held_back(
+    weights: ItemWeights, factors: RealMatrix, counts: RealVector, weight: float, exposure: Exposure
+) -> ItemWeights:
+    """The weights, smaller for targets that a larger share of users would be shown than may be.
+
+    Scores are M'p with M = B Y' + s W. With C = Z Z' and c the (weighted) counts of users, who weigh `weight` together,
+    their mean is M'c and their mean square the diagonal of M'CM, both over `weight`. s is found by halving.
+    """
+    from scipy.special import ndtri  # a server that bounds nothing need not load it
+
+    vectors, through, most = exposure
+    n_items = len(counts)
+    if n_items < LEAST_ITEMS or n_items * most < 2 * LIST:
+        return weights
+    means = vectors @ (through.T @ counts) / weight, weights.scales * (weights.code_matrix.T @ counts) / weight
+    low_rank = vectors @ (through.T @ factors)
+    sparse = weights.scales[:, None] * (weights.code_matrix.T @ factors)
+    squares, mixed, own = (
+        np.einsum("ij,ij->i", one, two) / weight
+        for one, two in ((low_rank, low_rank), (low_rank, sparse), (sparse, sparse))
+    )
+
+    def spread(kept: RealVector) -> tuple[RealVector, RealVector]:
+        mean = means[0] + kept * means[1]
+        return mean, np.sqrt(np.maximum(squares + 2 * kept * mixed + kept**2 * own - mean**2, _LITTLE))
+
+    deviations = float(-ndtri(most))
+    low, high = np.zeros(n_items), np.ones(n_items)
+    mean, deviation = spread(high)
+    shown_above = shown_from(mean, deviation, most)
+    is_far = mean + deviations * deviation > shown_above
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        mean, deviation = spread(middle)
+        too_far = mean + deviations * deviation > shown_above
+        low, high = np.where(too_far, low, middle), np.where(too_far, middle, high)
+    return replace(weights, scales=(weights.scales * np.where(is_far, low, 1.0)).astype(np.float32))
+
+
 def from_sums(
-    seen: FloatMatrix, through: FloatMatrix, factors: int, interactions: float, users: float, low_rank: float
+    seen: FloatMatrix,
+    through: FloatMatrix,
+    factors: int,
+    interactions: float,
+    users: float,
+    low_rank: float,
+    exposure: Exposure | None = None,
 ) -> ItemWeights:
     """The weights from the sums that a server has kept: of each round A and the counts of items, and B.
 
@@ -202,4 +262,8 @@ def from_sums(
         return no_weights(len(seen))
     together = co_occurrences(blocks, most_rank=MOST_RANK, disagreement=DISAGREEMENT).astype(np.float32)
     strength = strength_of(len(seen), interactions, users)
-    return ridge_weights(together, counts, strength, low_rank * np.sqrt(len(seen) / factors) / LOW_RANK_PART)
+    weights = ridge_weights(together, counts, strength, low_rank * np.sqrt(len(seen) / factors) / LOW_RANK_PART)
+    if exposure is None:
+        return weights
+    weight = users * float(counts.sum()) / interactions  # of all users, who have 1 each in `interactions`
+    return held_back(weights, together.astype(np.float64), counts, weight, exposure)

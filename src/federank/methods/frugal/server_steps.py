@@ -267,17 +267,22 @@ def without_jumps(sent_vectors: FloatMatrix, before: Tastes, vectors: FloatMatri
 
 def _shown(vectors: FloatMatrix, tastes: Tastes, most: float, threads: int) -> tuple[RealVector, RealVector, float]:
     """Mean and deviation of each item's scores, and the score from which an item is among those that are shown."""
-    from scipy.special import ndtr
-
     means = tall_product(vectors, tastes.mean[:, None], threads)[:, 0]
     turned = tall_product(vectors, tastes.covariance, threads)
     spreads = np.sqrt(np.maximum(np.einsum("ij,ij->i", turned, vectors), _LITTLE))
+    return means, spreads, shown_from(means, spreads, most)
+
+
+def shown_from(means: RealVector, spreads: RealVector, most: float) -> float:
+    """The score from which an item is among those that are shown, by the mean and deviation of each item's scores."""
+    from scipy.special import ndtr
+
     low, high = float(means.min()), float((means + 10 * spreads).max())
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         is_low = float(np.minimum(ndtr((means - middle) / spreads), most).sum()) > LIST
         low, high = (middle, high) if is_low else (low, middle)
-    return means, spreads, high
+    return high
 
 
 def hold_back(

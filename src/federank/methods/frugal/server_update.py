@@ -40,7 +40,7 @@ from federank.methods.frugal.protocol import (
     supported_items,
 )
 from federank.methods.frugal.records import ServerState, with_item_weights
-from federank.methods.frugal.ridge import from_sums, low_rank_norm, through_model
+from federank.methods.frugal.ridge import Exposure, from_sums, low_rank_norm, through_model
 from federank.methods.frugal.server_steps import (
     CALM_ROUNDS,
     FEWEST_UPLOADS,
@@ -142,7 +142,11 @@ def ridge_of(recipe: FrugalRecipe, shared: FrugalState) -> ItemWeights:
     low_rank = low_rank_norm(*model, shared.regulariser)
     seen, through = shared.seen[items], shared.through[items]
     interactions = float(shared.counts.sum())
-    weights = from_sums(seen, through, recipe.factors, interactions, shared.received, low_rank)
+    exposure = None
+    if recipe.most_shown < 1:
+        seen_through = through_model(*model, shared.regulariser)
+        exposure = Exposure(model[0].astype(np.float64), seen_through, recipe.most_shown)
+    weights = from_sums(seen, through, recipe.factors, interactions, shared.received, low_rank, exposure)
     return weights.placed(items, recipe.n_items)
 
 
