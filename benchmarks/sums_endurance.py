@@ -37,7 +37,7 @@ from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol
 from federank.service.client.http import Client
 from federank.service.client.state import ChosenPolicy
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 from federank.service.server.http.listening import self_signed
 from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
@@ -109,7 +109,7 @@ def person(world: World, number: int, rounds: int, faults: list[str]) -> None:
             with Client(world.leader, ca=world.ca) as client:
                 if not path.exists():
                     enrol(client, path, profile, lambda *_: chosen, ca=world.ca, helper_ca=world.ca)
-                with DeviceStore(path) as store:
+                with ClientStore(path) as store:
                     client.token = store.identity().token
                     take_part(store, client, rounds - made, lambda _: None)
                     made = store.ledger().spent

@@ -36,7 +36,7 @@ from federank.service.client.http import Client, checked_address
 from federank.service.client.owner import Matched, read_profile
 from federank.service.client.owner import predict as predict_rating
 from federank.service.client.owner import rate as store_rating
-from federank.service.client.store import DeviceStore, taking_part
+from federank.service.client.store import ClientStore, taking_part
 
 
 @click.command(cls=Command)
@@ -292,7 +292,7 @@ def _enrol(
 
 def _notify_helper(path: Path) -> None:
     """Who the second server is, for its owner to compare with what the helper says, and what can still be learnt."""
-    with DeviceStore(path) as store:
+    with ClientStore(path) as store:
         identity = store.identity()
     pinned = identity.sums
     assert pinned is not None, "the federation has secure aggregation"
@@ -311,7 +311,7 @@ def _notify_helper(path: Path) -> None:
 
 def _go_on(path: Path, server: str | None, profile: Path | None, evaluate: bool, **given: Any) -> None:
     """Refuse what is chosen at enrolment; a newer history replaces the stored one. The ledger keeps what was sent."""
-    with DeviceStore(path) as store:
+    with ClientStore(path) as store:
         enrolled_at = store.identity().server
     if server is not None and server.rstrip("/") != enrolled_at:
         raise SettingError(

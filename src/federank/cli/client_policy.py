@@ -18,7 +18,7 @@ from federank.service.client.enrolment import leave as leave_federation
 from federank.service.client.federation import Catalogue, FederationInfo
 from federank.service.client.owner import exported_policy, never_items
 from federank.service.client.state import ChosenPolicy, policy_from_values, suggested_policy
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 
 sharing_options = options(
     click.option("--pi", type=float, metavar="X", help="How much of what you like may be sent: 0 nothing, 1 all."),
@@ -77,9 +77,9 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def opened(state: Path | None) -> DeviceStore:
+def opened(state: Path | None) -> ClientStore:
     """The client's file, open until the command ends."""
-    store = DeviceStore(state_path(state))
+    store = ClientStore(state_path(state))
     click.get_current_context().call_on_close(store.close)
     return store
 

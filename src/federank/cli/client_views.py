@@ -23,7 +23,7 @@ from federank.service.client.owner import exported, exported_ledger, ledger_as_t
 from federank.service.client.owner import recommend as recommend_items
 from federank.service.client.seasons import Totals, follow_season, lifetime_cap
 from federank.service.client.state import ABANDONED, COUNTED, LATE, RELEASED, UNCHARGED, WAITING
-from federank.service.client.store import DeviceStore, taking_part
+from federank.service.client.store import ClientStore, taking_part
 
 
 @click.command()
@@ -79,7 +79,7 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
     show(table)
 
 
-def messages_line(store: DeviceStore) -> str:
+def messages_line(store: ClientStore) -> str:
     """How many uploads were sent, and how many remain."""
     ledger = store.ledger()
     left = messages_left(store.identity(), store.policy().policy, ledger)
@@ -96,7 +96,7 @@ LEFT_OUT = {
 """Why an upload is in no sum."""
 
 
-def outcome_lines(store: DeviceStore) -> list[str]:
+def outcome_lines(store: ClientStore) -> list[str]:
     """The outcome of the uploads: how many are in the model, and a line for each that is not."""
     identity, uploads = store.identity(), store.uploads()
     words = [sent.outcome or WAITING for sent in uploads]
@@ -253,7 +253,7 @@ def _accept(path: Path) -> None:
             note(f"There is no newer season than {before.info.season}.")
 
 
-def budgets(store: DeviceStore) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:
+def budgets(store: ClientStore) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:
     """Uploads and epsilon by season and in total, and the client's lifetime cap."""
     identity, ledger, seasons = store.identity(), store.ledger(), store.seasons()
     is_summed = identity.sums is not None

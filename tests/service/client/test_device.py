@@ -24,7 +24,7 @@ from federank.service.client import client as device_module
 from federank.service.client.enrolment import enrol, leave
 from federank.service.client.owner import exported, recommend
 from federank.service.client.state import ChosenPolicy, suggested_policy
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 
 
 def home_of(federation, folder, policy=ALL_OF_IT, **more):
@@ -39,8 +39,8 @@ def liked_in(uploads):
 def test_enrolling_sends_nothing_about_the_user(home):
     posts = [asked for asked in home.federation.asked if asked[0] == "POST"]
     assert posts == [("POST", "/api/v1/devices")]
-    assert home.read(DeviceStore.profile).tolist() == HISTORY
-    assert home.read(DeviceStore.identity).token == "t1"
+    assert home.read(ClientStore.profile).tolist() == HISTORY
+    assert home.read(ClientStore.identity).token == "t1"
 
 
 def test_clients_have_seeds_of_their_own(federation, tmp_path):
@@ -57,7 +57,7 @@ def test_client_sends_the_methods_update(home):
     (_, body), *others = home.federation.uploads
     assert not others
     np.testing.assert_equal(wire.values(decode_update(body, FACTORS, ITEMS)), wire.values(expected.update))
-    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), expected.state.vector)
+    np.testing.assert_array_equal(home.read(ClientStore.vector, FACTORS), expected.state.vector)
 
 
 @pytest.mark.parametrize(("spec", "most", "pairs"), [(1, None, 1), (9, None, 5), (9, 7, 7), (None, 7, 5)])
@@ -68,7 +68,7 @@ def test_pairs_are_bounded_by_owner_and_federation(federation, tmp_path, monkeyp
     assert home.take_part(1) == 1
     [(_, body)] = federation.uploads
     update = decode_update(body, FACTORS, ITEMS)
-    identity = home.read(DeviceStore.identity)
+    identity = home.read(ClientStore.identity)
     taken = shared_profile(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
     profile = Profile(taken.profile, 0, len(taken.profile), NO_BITS, ITEMS)
     with words_wrap_around():
@@ -85,7 +85,7 @@ def test_ledger_is_what_an_observer_sees(home):
         for item, bias in zip(update.items.tolist(), update.biases.tolist(), strict=True):
             counted = liked if bias > 0 else compared
             counted[item] = counted.get(item, 0) + 1
-    entries = home.read(DeviceStore.ledger).entries
+    entries = home.read(ClientStore.ledger).entries
     assert {item: entry.times_liked for item, entry in entries.items() if entry.times_liked} == liked
     assert {item: entry.times_compared for item, entry in entries.items() if entry.times_compared} == compared
     assert set(liked) <= set(HISTORY)
@@ -126,11 +126,11 @@ def test_budget_counts_for_a_lifetime(federation, tmp_path, taking_back):
     budgeted = Policy(sharing="all", pi=1.0, basis="history", budget=2)
     home = home_of(federation, tmp_path, budgeted)
     home.take_part(8)
-    sent = set(home.read(DeviceStore.ledger).really_liked().tolist())
+    sent = set(home.read(ClientStore.ledger).really_liked().tolist())
     if taking_back == "forbidden":
-        home.read(DeviceStore.write_policy, replace(budgeted, never_items=frozenset(sent)))
+        home.read(ClientStore.write_policy, replace(budgeted, never_items=frozenset(sent)))
     else:
-        home.read(DeviceStore.write_history, History(np.array(sorted(set(HISTORY) - sent), dtype=np.int32)))
+        home.read(ClientStore.write_history, History(np.array(sorted(set(HISTORY) - sent), dtype=np.int32)))
     before = len(federation.uploads)
     home.take_part(8)
     assert len(federation.uploads) == before + 8
@@ -142,7 +142,7 @@ def test_budget_counts_for_a_lifetime(federation, tmp_path, taking_back):
 def test_client_without_shared_items_or_paused_asks_for_no_work(federation, tmp_path, policy):
     home = home_of(federation, tmp_path, policy)
     if policy == ALL_OF_IT:
-        home.read(DeviceStore.write_policy, Policy(sharing="all", pi=1.0, basis="history", paused=True))
+        home.read(ClientStore.write_policy, Policy(sharing="all", pi=1.0, basis="history", paused=True))
     assert home.take_part(1) == 0
     assert not any("/work" in path for _, path in federation.asked)
     assert home.read(recommend, 3)
@@ -150,7 +150,7 @@ def test_client_without_shared_items_or_paused_asks_for_no_work(federation, tmp_
 
 def test_server_cannot_change_a_policy(home):
     home.federation.suggested_policy = {"sharing": "all", "pi": 1.0, "basis": "history"}
-    home.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history"))
+    home.read(ClientStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history"))
     home.take_part(2)
     assert not liked_in(home.federation.uploads)
     assert home.read(DeviceStore.policy) == (Policy(sharing="fixed-subset", pi=0.0, basis="history"), "owner")
@@ -184,7 +184,7 @@ def test_upload_whose_answer_is_lost_is_repeated(home, fault):
     bodies = [body for _, body in home.federation.uploads]
     assert len(bodies) == 3
     assert len(set(bodies)) == 1
-    assert home.read(DeviceStore.rounds) == 1
+    assert home.read(ClientStore.rounds) == 1
 
 
 @pytest.mark.slow
@@ -196,9 +196,9 @@ def test_full_disk_sends_nothing(home):
         "from federank.service.client.http import Client\n"
         "from federank.service.client.client import take_part\n"
         "from federank.errors import BadState\n"
-        "from federank.service.client.store import DeviceStore\n"
+        "from federank.service.client.store import ClientStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "store = DeviceStore(Path(sys.argv[1]))\n"
+        "store = ClientStore(Path(sys.argv[1]))\n"
         "client = Client(sys.argv[2], token='t1')\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n"
         "try:\n"
@@ -215,7 +215,7 @@ def test_full_disk_sends_nothing(home):
     assert home.everything() == before
 
 
-@pytest.mark.parametrize("column", ["vector", "content"])
+@pytest.mark.parametrize("name", ["vector", "model"])
 @pytest.mark.parametrize("content", [b"", bytes(7), np.full(FACTORS, np.nan, np.float32).tobytes()])
 def test_damaged_numbers_are_an_error(home, column, content):
     home.sql(f"UPDATE {'person' if column == 'vector' else 'model'} SET {column} = ?", content)
@@ -231,9 +231,9 @@ def test_killed_client_repeats_its_upload(home):
         "from pathlib import Path\n"
         "from federank.service.client.http import Client\n"
         "from federank.service.client.client import take_part\n"
-        "from federank.service.client.store import DeviceStore\n"
+        "from federank.service.client.store import ClientStore\n"
         "client = Client(sys.argv[2], token='t1', sleep=lambda _: os.kill(os.getpid(), signal.SIGKILL))\n"
-        "take_part(DeviceStore(Path(sys.argv[1])), client, 1, print)\n"
+        "take_part(ClientStore(Path(sys.argv[1])), client, 1, print)\n"
     )
     home.federation.fault("POST", "/tasks", (500, {}, b""))
     ended = subprocess.run([sys.executable, "-c", program, str(home.path), home.federation.address], check=False)
@@ -244,9 +244,9 @@ def test_killed_client_repeats_its_upload(home):
     assert ledger.entries  # what may have left counts as left
     assert home.take_part(0) == 1
     assert home.federation.uploads == [(pending.ticket, pending.body)]
-    assert home.read(DeviceStore.pending) is None
-    assert home.read(DeviceStore.ledger) == ledger
-    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), vector)
+    assert home.read(ClientStore.pending) is None
+    assert home.read(ClientStore.ledger) == ledger
+    np.testing.assert_array_equal(home.read(ClientStore.vector, FACTORS), vector)
 
 
 @pytest.mark.parametrize(
@@ -267,14 +267,14 @@ def test_pending_upload_is_dropped_when_its_owner_takes_something_back(home, wri
     ledger = home.read(DeviceStore.ledger)
     assert home.take_part(0) == 0
     assert home.federation.uploads == []
-    assert home.read(DeviceStore.ledger) == ledger
+    assert home.read(ClientStore.ledger) == ledger
     assert ledger.entries
 
 
 def expected_update(home, policy, history, vector):
     """What the protocol makes of the next round with this vector."""
-    identity, model = home.read(DeviceStore.identity), home.model()
-    sent = home.read(DeviceStore.ledger).really_liked()
+    identity, model = home.read(ClientStore.identity), home.model()
+    sent = home.read(ClientStore.ledger).really_liked()
     return method_update(identity, policy, history, model, home.federation.version, vector, sent)
 
 
@@ -311,19 +311,19 @@ def test_what_is_taken_back_is_forgotten(federation, tmp_path, before, after, hi
     home = home_of(federation, tmp_path, before)
     home.take_part(6)
     if after != before:
-        home.read(DeviceStore.write_policy, after)
+        home.read(ClientStore.write_policy, after)
     if history != HISTORY:
-        home.read(DeviceStore.write_history, History(np.array(history, dtype=np.int32)))
+        home.read(ClientStore.write_history, History(np.array(history, dtype=np.int32)))
     assert_sends(home, expected_update(home, after, history, None))
 
 
 def test_what_is_not_taken_back_is_kept(federation, tmp_path):
     home = home_of(federation, tmp_path, STICKY)
     home.take_part(3)
-    home.read(DeviceStore.write_policy, replace(STICKY, paused=True))
-    home.read(DeviceStore.write_policy, STICKY)
-    home.read(DeviceStore.write_history, History(np.array([*HISTORY, 11], dtype=np.int32)))
-    learnt = home.read(DeviceStore.vector, FACTORS)
+    home.read(ClientStore.write_policy, replace(STICKY, paused=True))
+    home.read(ClientStore.write_policy, STICKY)
+    home.read(ClientStore.write_history, History(np.array([*HISTORY, 11], dtype=np.int32)))
+    learnt = home.read(ClientStore.vector, FACTORS)
     assert_sends(home, expected_update(home, STICKY, [*HISTORY, 11], learnt))
 
 
@@ -335,7 +335,7 @@ def test_retries_end_when_the_policy_changes(home, change):
     def pause(_):
         pauses.append(1)
         if len(pauses) == 2:  # the owner, from another terminal
-            home.read(DeviceStore.write_policy, replace(ALL_OF_IT, **change))
+            home.read(ClientStore.write_policy, replace(ALL_OF_IT, **change))
 
     assert home.take_part(1, sleep=pause) == 0
     sent = [path for method, path in home.federation.asked if method == "POST" and "/update" in path]
@@ -355,8 +355,8 @@ def test_ticket_has_one_update(home):
     with pytest.raises(Refused):
         home.take_part(1)
     assert home.federation.uploads == []
-    assert home.read(DeviceStore.ledger) == ledger
-    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), vector)
+    assert home.read(ClientStore.ledger) == ledger
+    np.testing.assert_array_equal(home.read(ClientStore.vector, FACTORS), vector)
 
 
 @pytest.mark.parametrize(("status", "slug"), [(409, "repeated"), (410, "late"), (404, "foreign"), (422, "malformed")])
@@ -373,7 +373,7 @@ def test_upload_ends_at_the_deadline(home):
     home.federation.fault("POST", "/tasks", *[(503, {"Retry-After": "100"}, b"")] * 50)  # a ticket has 60 seconds
     assert home.take_part(1) == 0
     assert len([path for method, path in home.federation.asked if method == "POST" and "tasks" in path]) == 1
-    assert home.read(DeviceStore.pending) is None
+    assert home.read(ClientStore.pending) is None
 
 
 def test_ended_round_is_skipped(home):
@@ -403,7 +403,7 @@ def test_recommendations_are_local(home):
     listed = home.read(recommend, 100)
     assert len(home.federation.asked) == asked
     assert {suggestion.item for suggestion in listed} == {str(100 + i) for i in range(ITEMS) if i not in HISTORY}
-    model, vector = home.model(), home.read(DeviceStore.vector, FACTORS)
+    model, vector = home.model(), home.read(ClientStore.vector, FACTORS)
     scores = [suggestion.score for suggestion in listed]
     assert scores == sorted(scores, reverse=True)
     expected = model.vectors @ vector + model.tables["biases"]
@@ -414,9 +414,9 @@ def test_recommendations_use_the_home_vector(federation, tmp_path):
     home = home_of(federation, tmp_path, Policy(sharing="fixed-subset", pi=0.5, basis="shared"))
     home.take_part(1)
     home.read(recommend, 3)
-    kept = home.read(DeviceStore.home_vector, home.model().version)
+    kept = home.read(ClientStore.home_vector, home.model().version)
     assert kept is not None
-    assert not np.array_equal(kept, home.read(DeviceStore.vector, FACTORS))
+    assert not np.array_equal(kept, home.read(ClientStore.vector, FACTORS))
 
 
 def test_leaving_keeps_the_ledger(home):
@@ -424,7 +424,7 @@ def test_leaving_keeps_the_ledger(home):
     ledger = home.read(DeviceStore.ledger)
     leave(home.path, home.notes.append)
     assert ("DELETE", "/api/v1/devices/me") in home.federation.asked
-    assert home.read(DeviceStore.ledger) == ledger
+    assert home.read(ClientStore.ledger) == ledger
     with pytest.raises(BadState, match="has left"):
         home.take_part(1)
     leave(home.path, home.notes.append)  # a second time is no mistake
@@ -434,5 +434,5 @@ def test_export_has_no_token(home):
     home.take_part(1)
     told = home.read(exported)
     assert [entry["item"] for entry in told["history"]] == [str(100 + item) for item in HISTORY]
-    assert len(told["ledger"]) == len(home.read(DeviceStore.ledger).entries)
+    assert len(told["ledger"]) == len(home.read(ClientStore.ledger).entries)
     assert "t1" not in json.dumps(told).replace("ticket1", "")

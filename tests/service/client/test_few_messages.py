@@ -73,7 +73,7 @@ def test_client_without_messages_left_gets_models(home):
     home.take_part(9)
     home.federation.version = 40
     home.take_part(1)
-    assert home.read(DeviceStore.model_version) == 40
+    assert home.read(ClientStore.model_version) == 40
     assert len(home.federation.uploads) == MESSAGES
     assert len(home.read(recommend, 5)) == 5
 
@@ -117,13 +117,13 @@ def test_withheld_items_are_in_no_message(federation, tmp_path):
     (_, first), (_, second) = federation.uploads
     assert first == second
     assert same(sent_by(federation)[0], expected(federation, shared))
-    assert one.read(DeviceStore.ledger).really_liked().tolist() == shared
+    assert one.read(ClientStore.ledger).really_liked().tolist() == shared
 
 
 def test_never_lists_and_budgets_bound_messages(federation, tmp_path):
     home = Home(federation, tmp_path, policy=replace(EVERYTHING, never_items=frozenset({4}), budget=2))
     home.take_part(9)
-    shared = home.read(DeviceStore.ledger).really_liked().tolist()
+    shared = home.read(ClientStore.ledger).really_liked().tolist()
     assert len(shared) == 2
     assert 4 not in shared
     assert all(same(update, expected(federation, shared)) for update in sent_by(federation))
@@ -143,7 +143,7 @@ def test_interrupted_message_is_repeated_and_counts_once(home):
     # The file as it is when the device dies between writing and sending.
     home.sql("INSERT INTO pending VALUES (1, 'ticket9', 1, ?)", home.federation.uploads[0][1])
     assert home.take_part(0) == 1
-    assert home.read(DeviceStore.ledger).spent == 1
+    assert home.read(ClientStore.ledger).spent == 1
     assert home.federation.stored["ticket9"] == home.federation.uploads[0][1]
 
 
@@ -163,7 +163,7 @@ def test_singular_model_sends_nothing(home):
     with pytest.raises(BadAnswer, match="out of range"):
         home.take_part(1)
     assert not home.federation.uploads
-    assert home.read(DeviceStore.ledger).spent == 0
+    assert home.read(ClientStore.ledger).spent == 0
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_exported_ledger_has_every_item_and_message(home, tmp_path, name, rounds
     home.take_part(rounds)
     path = tmp_path / name
     home.run("ledger", "--out", str(path))
-    kept, ids = home.read(DeviceStore.ledger), home.read(DeviceStore.catalogue).ids
+    kept, ids = home.read(ClientStore.ledger), home.read(ClientStore.catalogue).ids
     if path.suffix == ".json":
         content = json.loads(path.read_text())
         items, messages = (content["items"], content["messages"]) if rounds else (content, [])

@@ -21,7 +21,7 @@ from federank.service.client.federation import Outcome
 from federank.service.client.outcomes import wait_after
 from federank.service.client.rules import FIRST_WAIT, LONGEST_WAIT
 from federank.service.client.state import Upload
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 from federank.service.server.store.queries import put_value
 
 DAY = 86_400

@@ -16,7 +16,7 @@ from federank.methods.fedrec.method import PMF, RatingModel
 from federank.privacy.accountant import answered
 from federank.service.client.client import near, send_evaluation
 from federank.service.client.federation import Ticket
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 from federank.service.server.store.evaluation import Judged, report_of
 
 STARS = {1: 5, 4: 2, 6: 4}
@@ -54,14 +54,14 @@ def sent(federation):
 def test_last_rating_of_an_item_counts(enrolled, state):
     words = enrolled().stderr
     assert "Matched 4 of 5" in words
-    with DeviceStore(state) as store:
+    with ClientStore(state) as store:
         kept = store.history()
     assert dict(zip(kept.items.tolist(), kept.ratings.tolist(), strict=True)) == STARS, "the later line counts"
 
 
 def test_client_sends_the_methods_update(federation, enrolled, state):
     enrolled(rounds=2)
-    with DeviceStore(state) as store:
+    with ClientStore(state) as store:
         identity, policy = store.identity(), store.policy().policy
     method, items = identity.info.settings.chosen(policy, 1.0), np.array(sorted(STARS), np.int32)
     ratings = np.array([STARS[item] for item in items.tolist()], np.float32)
@@ -120,7 +120,7 @@ def test_rating_changes_and_is_removed(federation, enrolled, state):
     assert "5; it was 2." in told("rate", "Place 4", 5, "--state", state).stdout
     assert "Place 4" in told("rate", "Place 4", "none", "--state", state).stdout
     told("--state", state, "--rounds", 1)
-    with DeviceStore(state) as store:
+    with ClientStore(state) as store:
         assert store.history().items.tolist() == [1, 6]
         assert store.ledger().entries[4].last_round == 0 or store.ledger().entries[4].times_compared
         history = {row["item"]: row["rating"] for row in json.loads(told("export", "--state", state).stdout)["history"]}
@@ -194,7 +194,7 @@ def test_federation_of_likes_has_no_stars(state, tmp_path):
 
 def test_evaluation_compares_a_withheld_rating(federation, enrolled, state):
     enrolled("--evaluate")
-    with DeviceStore(state) as store:
+    with ClientStore(state) as store:
         identity, held_back = store.identity(), store.held_back()
         assert held_back not in store.training_history().items
         model = store.model(identity.info)

@@ -16,7 +16,7 @@ from federank.methods.fedrec.method import PMF, RatingModel
 from federank.secagg.ring import C_INT, centred
 from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 from federank.service.server import secure_rounds
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SecaggSpec
@@ -51,7 +51,7 @@ def history(folder, name, stars):
 
 def expected(store, stars, model):
     """What a device with these stars would send: gradients and counts, row by row."""
-    with DeviceStore(store) as kept:
+    with ClientStore(store) as kept:
         seed, user = kept.identity().seed, kept.identity().user
     method = PMF(**SETTINGS, n_items=ITEMS, learning_rate=0.2, filling="none", rho=0)
     items = np.array(sorted(stars), np.int32)

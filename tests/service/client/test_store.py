@@ -13,7 +13,7 @@ import pytest
 
 from federank.errors import BadState
 from federank.federation.client import History, Model
-from federank.service.client.store import FORMAT, DeviceStore, created, taking_part
+from federank.service.client.store import FORMAT, ClientStore, created, taking_part
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def path(tmp_path):
 
 
 def items(path):
-    with DeviceStore(path) as store:
+    with ClientStore(path) as store:
         return store.profile().tolist()
 
 
@@ -79,9 +79,9 @@ def test_killed_transaction_changes_nothing(path):
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from federank.federation.client import History\n"
-        "from federank.service.client.store import DeviceStore\n"
+        "from federank.service.client.store import ClientStore\n"
         "import numpy as np\n"
-        "store = DeviceStore(Path(sys.argv[1]))\n"
+        "store = ClientStore(Path(sys.argv[1]))\n"
         "with store.transaction():\n"
         "    store.write_history(History(np.arange(100, 100_000)))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

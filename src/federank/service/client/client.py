@@ -52,7 +52,7 @@ from federank.service.client.rules import BETWEEN_POLLS, LONG_POLL, MOST_OLDER_O
 from federank.service.client.seasons import follow_season, has_new_season, season_policy, within_cap
 from federank.service.client.secure import NOTHING_CAN_BE_SENT, fetch_offer
 from federank.service.client.state import REFUSED, UNCHARGED, Identity, Pending
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 
 # A client's part of one round: what it takes part with, computation, transmission, the ledger; nothing is sent yet.
 
@@ -115,7 +115,7 @@ FIRST = 10
 _CHANCE = random.SystemRandom().random
 
 
-def found(store: DeviceStore, identity: Identity, model: Model, held_back: int) -> bool:
+def found(store: ClientStore, identity: Identity, model: Model, held_back: int) -> bool:
     """Whether the held-back item is among the first ten that this client would recommend without knowing it."""
     info, history = identity.info, store.training_history()
     vector = info.rules.home_vector(info.settings, identity.seed, identity.user, history, model)
@@ -126,7 +126,7 @@ def found(store: DeviceStore, identity: Identity, model: Model, held_back: int) 
 
 
 def near(
-    store: DeviceStore, identity: Identity, model: Model, held_back: int, chance: float, *, is_squared: bool = False
+    store: ClientStore, identity: Identity, model: Model, held_back: int, chance: float, *, is_squared: bool = False
 ) -> bool:
     """Whether the held-back rating is predicted well, rounded at random: surely where it is met, never a scale off."""
     info, history, ratings = identity.info, store.training_history(), store.history()
@@ -141,7 +141,7 @@ def near(
 
 
 def send_evaluation(
-    store: DeviceStore,
+    store: ClientStore,
     client: Client,
     identity: Identity,
     ticket: Ticket,
@@ -196,7 +196,7 @@ WAITS_FOR_HELPER = f"{NOTHING_CAN_BE_SENT}; the client goes on by itself when th
 Note = Callable[[str], None]
 
 
-def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note) -> int:
+def take_part(store: ClientStore, client: Client, rounds: int | None, note: Note) -> int:
     """Take part in this many rounds (or until stopped); how many of its Updates the server has stored."""
     identity = settle(store, client, note)
     stored, played, older, polls, looks, noted, fetched = 0, 0, 0, 0, 0, "", -math.inf
@@ -282,7 +282,7 @@ def note_absent_helper(client: Client, identity: Identity, noted: str, note: Not
     return WAITS_FOR_HELPER
 
 
-def ask_last_outcomes(store: DeviceStore, client: Client, identity: Identity, note: Note) -> bool:
+def ask_last_outcomes(store: ClientStore, client: Client, identity: Identity, note: Note) -> bool:
     """Ask about uploads of a client that takes no part now; what is refused is met again when it does."""
     try:
         return ask_outcomes(store, client, identity, note)
@@ -290,7 +290,7 @@ def ask_last_outcomes(store: DeviceStore, client: Client, identity: Identity, no
         return True
 
 
-def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
+def reason_to_stay_out(store: ClientStore, identity: Identity) -> str | None:
     """Why the owner's policy keeps the client from asking for work, if it does."""
     if store.policy().policy.paused:
         return "This client is paused; `federank client resume` lets it go on."
@@ -315,7 +315,7 @@ def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
     return f"This client has {sent} and may send no more this season; it still gets models, and recommends from them."
 
 
-def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> Identity:
+def refresh_model(store: ClientStore, client: Client, identity: Identity, note: Note) -> Identity:
     """Fetch the newest model, to recommend from, and who the client is then; a server that is away is asked later.
 
     The operator may have changed the upload period meanwhile, or begun another season.
@@ -342,11 +342,11 @@ def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: 
     return identity
 
 
-def shared_items(store: DeviceStore, identity: Identity) -> SharedProfile | None:
+def shared_items(store: ClientStore, identity: Identity) -> SharedProfile | None:
     """What the client would take part with now, if with anything."""
     policy = store.policy().policy
     ended = store.catalogue().ended
-    taken = shared_profile_of(identity, policy, store.training_profile(), store.ledger(), ended)
+    taken = shared_profile_of(identity, policy, store.training_history().items, store.ledger(), ended)
     return taken if can_take_part(taken, policy, identity.info) else None
 
 
@@ -365,7 +365,7 @@ def pass_over(ticket: Ticket, have: int, times: int, note: Note) -> None:
 
 
 def prepare(
-    store: DeviceStore, client: Client, identity: Identity, ticket: Ticket, deadline: float, note: Note
+    store: ClientStore, client: Client, identity: Identity, ticket: Ticket, deadline: float, note: Note
 ) -> Pending | None:
     """Fetch the model, play the round and keep all of it; nothing if the round is over or nothing may leave."""
     info = identity.info
@@ -419,7 +419,7 @@ def prepare(
     return pending
 
 
-def send_pending(store: DeviceStore, client: Client, pending: Pending, deadline: float | None, note: Note) -> bool:
+def send_pending(store: ClientStore, client: Client, pending: Pending, deadline: float | None, note: Note) -> bool:
     """Send an Update until there is a receipt, a definite no, or no time left; whether the server has stored it.
 
     Its owner may change the policy meanwhile, from another process. That removes the Update from the file, and so it is

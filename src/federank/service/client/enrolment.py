@@ -45,7 +45,7 @@ from federank.service.client.owner import Matched, read_profile
 from federank.service.client.seasons import follow_season, has_new_season
 from federank.service.client.secure import pin, pin_again, refuse_another_list
 from federank.service.client.state import ChosenPolicy, Identity
-from federank.service.client.store import DeviceStore, created, taking_part
+from federank.service.client.store import ClientStore, created, taking_part
 
 _ATTEMPTS = 5
 
@@ -119,7 +119,7 @@ def refuse_empty(profile: Path, matched: Matched, info: FederationInfo) -> None:
         raise SettingError(f"{profile} names the full catalogue; there is nothing left to {left}.")
 
 
-def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> Identity:
+def settle(store: ClientStore, client: Client, note: Callable[[str], None]) -> Identity:
     """Who this client is in the federation that is at its address now."""
     identity = store.identity()
     if not identity.token:
@@ -141,7 +141,7 @@ def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> I
 
 
 def settle_again(
-    store: DeviceStore, client: Client, identity: Identity, refusal: Refused, note: Callable[[str], None]
+    store: ClientStore, client: Client, identity: Identity, refusal: Refused, note: Callable[[str], None]
 ) -> Identity:
     """Who this client is after its token was refused: another, if the federation was begun again or has forgotten it.
 
@@ -162,7 +162,7 @@ def settle_again(
     device, token = register(client)
     client.has_enrolled_again = True
     renewed = replace(renewed, device=device, token=token)
-    store.write_new_token(device, token)
+    store.write_new_token(renewed)
     client.token = token
     return renewed
 
@@ -196,7 +196,7 @@ def refuse_another_catalogue(before: FederationInfo, now: FederationInfo) -> Non
         )
 
 
-def enrol_again(store: DeviceStore, client: Client, identity: Identity, info: FederationInfo) -> Identity:
+def enrol_again(store: ClientStore, client: Client, identity: Identity, info: FederationInfo) -> Identity:
     """Enrol in a federation that was begun again; everything of the old one is replaced at once, or nothing is."""
     pinned = None if identity.sums is None else pin_again(identity.sums, client, info)
     model = fetch_model(client, info)

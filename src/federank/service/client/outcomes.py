@@ -26,7 +26,7 @@ from federank.service.client.state import (
     Identity,
     Upload,
 )
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 
 DISCARDED = {
     RELEASED: "it was discarded. The helper's signed record shows that no sum has its uploads: this one is not charged",
@@ -38,7 +38,7 @@ DISCARDED = {
 """What it means for an upload that its round was discarded, or had ended."""
 
 
-def ask_outcomes(store: DeviceStore, client: Client, identity: Identity, note: Callable[[str], None]) -> bool:
+def ask_outcomes(store: ClientStore, client: Client, identity: Identity, note: Callable[[str], None]) -> bool:
     """Ask about every upload whose round may have ended; whether one of them is still waited for.
 
     A server that is away is asked another time.

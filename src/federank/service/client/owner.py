@@ -18,12 +18,12 @@ from federank.privacy.ledger import RATING_NAMES, message_as_columns, message_co
 from federank.service.client.federation import Catalogue
 from federank.service.client.http import shown
 from federank.service.client.state import Identity, policy_as_text
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 
 LEDGER_COLUMNS = ("item", "title", "first_round", "last_round", "times_liked", "times_compared", "real")
 
 
-def exported(store: DeviceStore) -> dict[str, Any]:
+def exported(store: ClientStore) -> dict[str, Any]:
     """All that a client knows, but for the token."""
     identity = store.identity()
     info = identity.info
@@ -46,7 +46,7 @@ def exported(store: DeviceStore) -> dict[str, Any]:
     }
 
 
-def exported_history(store: DeviceStore) -> list[dict[str, Any]]:
+def exported_history(store: ClientStore) -> list[dict[str, Any]]:
     """What the owner has, and how it is rated where the federation is of ratings."""
     catalogue, history = store.catalogue(), store.history()
     rows: list[dict[str, Any]] = [
@@ -57,7 +57,7 @@ def exported_history(store: DeviceStore) -> list[dict[str, Any]]:
     return rows
 
 
-def exported_policy(store: DeviceStore) -> dict[str, Any]:
+def exported_policy(store: ClientStore) -> dict[str, Any]:
     """What may leave, and who chose it."""
     policy, chosen_by = store.policy()
     ids = store.catalogue().ids
@@ -68,7 +68,7 @@ def exported_policy(store: DeviceStore) -> dict[str, Any]:
     return values | {"never_items": never, "chosen_by": chosen_by}
 
 
-def exported_ledger(store: DeviceStore) -> list[dict[str, Any]]:
+def exported_ledger(store: ClientStore) -> list[dict[str, Any]]:
     """What has left, item by item; where the federation is of ratings, as rated or as sampled."""
     catalogue, names = store.catalogue(), _columns(store)
     return [
@@ -78,12 +78,12 @@ def exported_ledger(store: DeviceStore) -> list[dict[str, Any]]:
     ]
 
 
-def _columns(store: DeviceStore) -> dict[str, str]:
+def _columns(store: ClientStore) -> dict[str, str]:
     """What columns are called otherwise where the federation is of ratings."""
     return {} if store.identity().info.scale is None else RATING_NAMES
 
 
-def ledger_as_text(store: DeviceStore, as_json: bool) -> str:
+def ledger_as_text(store: ClientStore, as_json: bool) -> str:
     """What has left, item by item and message by message, as JSON or as CSV."""
     rows, messages = exported_ledger(store), store.ledger().message_rows()
     if as_json:
@@ -248,7 +248,7 @@ class Suggestion(NamedTuple):
     score: float
 
 
-def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
+def recommend(store: ClientStore, n: int) -> list[Suggestion]:
     """The n best items that the owner does not have."""
     identity = store.identity()
     info = identity.info
@@ -274,7 +274,7 @@ def _shown_score(score: float, scale: Scale | None) -> float:
     return score if scale is None else min(max(score, scale.lowest), scale.highest)
 
 
-def home_vector(store: DeviceStore, identity: Identity, model: Model) -> FloatVector:
+def home_vector(store: ClientStore, identity: Identity, model: Model) -> FloatVector:
     """The home vector for this model: the one that is kept, or a new one."""
     info = identity.info
     kept = store.home_vector(model.version)
@@ -307,7 +307,7 @@ class Rated(NamedTuple):
     before: float | None
 
 
-def rate(store: DeviceStore, item: str, stars: str) -> Rated:
+def rate(store: ClientStore, item: str, stars: str) -> Rated:
     """Keep a rating, or take one back (`none`); a client that runs follows from its next round."""
     scale = needed_scale(store)
     number = _number(store, item)
@@ -331,7 +331,7 @@ def rate(store: DeviceStore, item: str, stars: str) -> Rated:
     return Rated(catalogue.ids[number], catalogue.titles[number], rating, before)
 
 
-def predict(store: DeviceStore, item: str) -> Predicted:
+def predict(store: ClientStore, item: str) -> Predicted:
     """What the owner would give an item, by id or title."""
     scale = needed_scale(store)
     number = _number(store, item)
@@ -350,7 +350,7 @@ def predict(store: DeviceStore, item: str) -> Predicted:
     return Predicted(catalogue.ids[number], catalogue.titles[number], rating, fallback, own)
 
 
-def needed_scale(store: DeviceStore) -> Scale:
+def needed_scale(store: ClientStore) -> Scale:
     """What ratings there are; a federation of likes has none."""
     scale = store.identity().info.scale
     if scale is None:
@@ -361,7 +361,7 @@ def needed_scale(store: DeviceStore) -> Scale:
     return scale
 
 
-def _number(store: DeviceStore, item: str) -> int:
+def _number(store: ClientStore, item: str) -> int:
     number = Finder(store.catalogue()).number(item)
     if number is None:
         raise SettingError(f"{item[:80]!r} is no id and no single title of the catalogue; write it as it stands there.")

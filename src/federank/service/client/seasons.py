@@ -26,7 +26,7 @@ from federank.service.client.outcomes import ask_outcomes
 from federank.service.client.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
 from federank.service.client.secure import Pinned, pin_season, refuse_another_list
 from federank.service.client.state import Identity, KeptSeason
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 
 USUAL_SEASONS = 3
 """Without a cap of its own a client takes part in as much as three seasons like its first."""
@@ -100,7 +100,7 @@ def has_new_season(before: FederationInfo, now: FederationInfo) -> bool:
 
 
 def follow_season(
-    store: DeviceStore, client: Client, identity: Identity, note: Note, *, accepts: bool = False
+    store: ClientStore, client: Client, identity: Identity, note: Note, *, accepts: bool = False
 ) -> Identity:
     """Go on in the federation's season, if it is a later one; who the client is then. `accepts`: its owner consents.
 
@@ -124,7 +124,7 @@ def follow_season(
 
 
 def _followed(
-    store: DeviceStore, client: Client, identity: Identity, now: FederationInfo, note: Note, *, accepts: bool
+    store: ClientStore, client: Client, identity: Identity, now: FederationInfo, note: Note, *, accepts: bool
 ) -> Identity:
     refuse_another_federation(identity.info, now)
     pinned = None if identity.sums is None else pin_season(identity.sums, client, now)
@@ -165,7 +165,7 @@ def refuse_another_federation(before: FederationInfo, now: FederationInfo) -> No
 
 
 def refuse_season(
-    store: DeviceStore, identity: Identity, now: FederationInfo, pinned: Pinned | None, *, accepts: bool
+    store: ClientStore, identity: Identity, now: FederationInfo, pinned: Pinned | None, *, accepts: bool
 ) -> None:
     """Refuse a season that is weaker than the one before, or beyond the lifetime cap, unless its owner consents."""
     policy, ledger, first = store.policy().policy, store.ledger(), store.seasons()[0]

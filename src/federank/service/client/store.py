@@ -1,28 +1,25 @@
-"""A client's store: everything private in one file that only its owner can read. All of the client's SQL is beside it.
+"""A client's store: everything private in one file that only its owner can read. All of the client's SQL is here.
 
 The file is an SQLite database (rollback journal, every commit flushed to the disk), so a crash or a power cut leaves
 either all of a step or none of it. It holds
 
-    identity    the server, this client's id and token there, and two random words that its draws are named by
-    person      the owner's policy and who chose it, the vector used in rounds and what it was learnt from, the home
-                vector
+    kept        single values by name: who the client is, what the federation says it is and the federation config that
+                the client has pinned; the owner's policy and who chose it; the vector used in rounds and what it was
+                learnt from, the home vector; the model, the catalogue; the item that is held back to evaluate
     profile     the items of the owner's history, and their ratings where it has any
     ledger      what has left this client, item by item
     messages    where a number of them was promised: each message that counts, the how-many-th of how many
     seasons     what each season that the client was in has promised: uploads, mu of its noise, its last day
     uploads     each Update that has left, and what became of it once its round has ended (outcomes.py)
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
-    model       the shared model as last received, and its version
-    catalogue   the items' ids, titles and categories
-    sums        where no single server reads uploads: the federation config that the client has pinned
 
 A round is one transaction: the new vector, the ledger's lines, the model and the pending Update are written
 together, before a byte is sent. A second one removes the pending Update when its receipt or a definite refusal has
 come. So whatever happens, what may have left is in the ledger, and an interrupted upload is sent again with the same
 bytes: never a second Update for the same ticket.
 
-Here the file is opened and written; store_reading.py reads it. How the file is made, locked and kept from others' eyes
-is in state.py.
+A damaged file ends in an error message: nothing is invented for what it lacks. How the file is made, locked and kept
+from others' eyes is in state.py.
 """
 
 from __future__ import annotations
@@ -32,72 +29,60 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from federank._numerics.arrays import FloatVector, IntVector
-from federank.errors import BadState
-from federank.federation.client import History, Model, RoundVector
-from federank.privacy.ledger import Ledger
+from federank.errors import BadMessage, BadState
+from federank.federation.client import History, Model, RoundVector, model_from
+from federank.privacy.ledger import Entry, Ledger, SentMessage
 from federank.privacy.policy import Policy
-from federank.service.client.federation import Catalogue
+from federank.secagg.config import config_from
+from federank.service.client.federation import Catalogue, FederationInfo, read_info
 from federank.service.client.secure import Pinned
 from federank.service.client.state import (
     SECONDS_TO_WAIT,
     UNKNOWN,
     ChosenPolicy,
     Identity,
+    KeptSeason,
     Pending,
+    Upload,
     faults_as_sentences,
     locked,
     new_file,
     policy_as_text,
+    policy_from_text,
     refuse_absence,
     refuse_other_readers,
 )
-from federank.service.client.store_reading import StoredState
 
-# The tables of a client's file, and the number of their format.
-
-
-FORMAT = 12
+FORMAT = 13
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
+SYNCHRONOUS = "EXTRA"
+"""Of SQLite: a commit has reached the disk, and so has the end of its journal, before anything is sent."""
 
 _SCHEMA = """
-CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), server TEXT NOT NULL, device TEXT NOT NULL,
-    token TEXT NOT NULL, seed INTEGER NOT NULL, user INTEGER NOT NULL, federation TEXT NOT NULL, ca TEXT,
-    insecure INTEGER NOT NULL);
-CREATE TABLE person (one INTEGER PRIMARY KEY CHECK (one = 1), policy TEXT NOT NULL, chosen_by TEXT NOT NULL,
-    vector BLOB NOT NULL, home BLOB, home_version INTEGER, rounds INTEGER NOT NULL, last_ticket TEXT,
-    learnt_from TEXT);
+CREATE TABLE kept (name TEXT PRIMARY KEY, value);
 CREATE TABLE profile (item INTEGER PRIMARY KEY, rating REAL);
 CREATE TABLE ledger (item INTEGER PRIMARY KEY, first_round INTEGER NOT NULL, last_round INTEGER NOT NULL,
     times_liked INTEGER NOT NULL, times_compared INTEGER NOT NULL, real INTEGER);
 CREATE TABLE pending (one INTEGER PRIMARY KEY CHECK (one = 1), ticket TEXT NOT NULL, round INTEGER NOT NULL,
     body BLOB NOT NULL);
-CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, content BLOB NOT NULL);
-CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT NULL);
 CREATE TABLE messages (number INTEGER NOT NULL, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
     items INTEGER NOT NULL, noise INTEGER NOT NULL DEFAULT 0, season INTEGER NOT NULL, PRIMARY KEY (season, number));
 CREATE TABLE uploads (number INTEGER PRIMARY KEY, ticket TEXT NOT NULL, round INTEGER NOT NULL, message INTEGER,
     offer TEXT, outcome TEXT, ended REAL, sent REAL NOT NULL, identifier TEXT, season INTEGER NOT NULL);
 CREATE TABLE seasons (number INTEGER PRIMARY KEY, season INTEGER NOT NULL, config TEXT NOT NULL, uploads INTEGER,
     mu REAL, until TEXT NOT NULL);
-CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), config BLOB NOT NULL, helper_ca TEXT);
-CREATE TABLE evaluation (one INTEGER PRIMARY KEY CHECK (one = 1), item INTEGER NOT NULL, answers INTEGER NOT NULL,
-    last_version INTEGER NOT NULL);
 """
+_ENTRY, _MESSAGE = (tuple(field.name for field in fields(kind)) for kind in (Entry, SentMessage))
 
 
-def make_tables(sql: sqlite3.Connection) -> None:
-    """Make the tables of a new file, and mark it as a client's; they reach the disk with the first state."""
-    marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
-    sql.executescript(f"PRAGMA synchronous = OFF; BEGIN; {_SCHEMA} {marks} COMMIT;")
-
-
-def check_format(sql: sqlite3.Connection, path: Path) -> None:
+def _check_format(sql: sqlite3.Connection, path: Path) -> None:
     """Refuse a file that is not a client's, incomplete, or of another format."""
     (application,) = sql.execute("PRAGMA application_id").fetchone()
     (version,) = sql.execute("PRAGMA user_version").fetchone()
@@ -113,36 +98,33 @@ def check_format(sql: sqlite3.Connection, path: Path) -> None:
         raise sqlite3.DatabaseError(check)
 
 
-SYNCHRONOUS = "EXTRA"
-"""Of SQLite: a commit has reached the disk, and so has the end of its journal, before anything is sent."""
-
-
 @contextmanager
-def created(path: Path) -> Iterator[DeviceStore]:
+def created(path: Path) -> Iterator[ClientStore]:
     """A new store, to be filled inside the `with`: the file gets its name only once it is complete."""
     with faults_as_sentences(path), new_file(path) as unfinished:
         sql = sqlite3.connect(unfinished, isolation_level=None)
-        try:
-            make_tables(sql)
+        marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
+        try:  # the tables reach the disk with the first state
+            sql.executescript(f"PRAGMA synchronous = OFF; BEGIN; {_SCHEMA} {marks} COMMIT;")
         finally:
             sql.close()
-        with DeviceStore(unfinished) as store, store.transaction():
+        with ClientStore(unfinished) as store, store.transaction():
             store.path = path
             yield store
 
 
 @contextmanager
-def taking_part(path: Path) -> Iterator[DeviceStore]:
+def taking_part(path: Path) -> Iterator[ClientStore]:
     """The store of a client that takes part: no other process does with the same file meanwhile.
 
     Looking and changing one's policy need no such lock, so an owner can read the ledger or pause while the client runs.
     """
     # The lock goes after SQLite's connection: closing its file drops the locks that SQLite holds in this process.
-    with locked(path), DeviceStore(path) as store:
+    with locked(path), ClientStore(path) as store:
         yield store
 
 
-class DeviceStore(StoredState):
+class ClientStore:
     """An open store. Each writer is a transaction of its own, or part of the one that its caller began."""
 
     def __init__(self, path: Path) -> None:
@@ -153,13 +135,13 @@ class DeviceStore(StoredState):
         with faults_as_sentences(path):
             self._sql = sqlite3.connect(path, timeout=SECONDS_TO_WAIT, isolation_level=None)
             try:
-                check_format(self._sql, path)
+                _check_format(self._sql, path)
                 self._sql.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             except BaseException:
                 self._sql.close()
                 raise
 
-    def __enter__(self) -> DeviceStore:
+    def __enter__(self) -> ClientStore:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -172,107 +154,192 @@ class DeviceStore(StoredState):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of what is written inside, on the disk, or none of it."""
-        if self._is_in_transaction():
+        if self._sql.in_transaction:
             yield
             return
-        with faults_as_sentences(self.path):
+        with faults_as_sentences(self.path), self._sql:  # which commits, or rolls back
             self._sql.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._sql.execute("COMMIT")
-            except BaseException:
-                if self._is_in_transaction():
-                    self._sql.execute("ROLLBACK")
-                raise
+            yield
 
-    def write_outcome(self, ticket: str, outcome: str, ended: float, *, is_charged: bool = True) -> None:
-        """What became of an upload; one that is not charged leaves the messages that count."""
-        with self.transaction():
-            self._sql.execute("UPDATE uploads SET outcome = ?, ended = ? WHERE ticket = ?", (outcome, ended, ticket))
-            if not is_charged:
-                self._sql.execute(
-                    "DELETE FROM messages WHERE (season, number) IN (SELECT season, message FROM uploads WHERE"
-                    " ticket = ?)",
-                    (ticket,),
-                )
-                self._sql.execute("UPDATE uploads SET message = NULL WHERE ticket = ?", (ticket,))
+    # What is kept.
+
+    def identity(self) -> Identity:
+        """Who this client is."""
+        values, config = self._json("identity"), self._kept("config")
+        helper_ca = values.pop("helper_ca")
+        try:
+            pinned = None if config is None else Pinned(config_from(config), helper_ca)
+        except BadMessage as reason:
+            raise self._damaged(f"the federation config in it cannot be read ({reason})") from reason
+        return Identity(**values, info=read_info(self._needed("federation").encode()), sums=pinned)
+
+    def policy(self) -> ChosenPolicy:
+        """What the owner allows, and who chose it."""
+        policy = policy_from_text(self._needed("policy"), str(self.path))
+        return ChosenPolicy(policy, self._needed("chosen_by"))
+
+    def profile(self) -> IntVector:
+        """The items of the owner's history, ascending."""
+        return self.history().items
+
+    def history(self) -> History:
+        """The same with their ratings, where the federation is of ratings."""
+        rows = self._rows("SELECT item, rating FROM profile ORDER BY item")
+        items = np.array([item for item, _ in rows], dtype=np.int32)
+        if not rows or any(rating is None for _, rating in rows):
+            return History(items)
+        return History(items, np.array([rating for _, rating in rows], dtype=np.float32))
+
+    def training_history(self) -> History:
+        """What the client learns from and takes part with: without items that have ended, or that are held back."""
+        history, left_out = self.history(), [*self.catalogue().ended, self.held_back()]
+        items = history.items[~np.isin(history.items, [item for item in left_out if item is not None])]
+        return History(items, history.ratings_of(items))
+
+    def held_back(self) -> int | None:
+        """The item that is held back to evaluate, where the owner agreed to that and still has it."""
+        item = self._kept("held_back")
+        return item if item is not None and item in self.profile() else None
+
+    def may_answer(self, version: int, most: int) -> bool:
+        """Whether an answer about this version is one of the few that ever leave."""
+        return bool(self._needed("answers") < most and self._needed("answered_version") < version)
+
+    def vector(self, factors: int) -> FloatVector:
+        """The vector that is used in rounds."""
+        return self._floats(self._needed("vector"), factors)
+
+    def round_vector(self, factors: int) -> RoundVector:
+        """The same with what it was learnt from."""
+        values = self.vector(factors)
+        if self._kept("learnt_from") is None:
+            return RoundVector(values, None, frozenset())
+        learnt_from = self._json("learnt_from")
+        return RoundVector(values, learnt_from["basis"], frozenset(learnt_from["items"]))
+
+    def home_vector(self, version: int) -> FloatVector | None:
+        """The home vector, if it was learnt with this version of the model."""
+        home = self._kept("home")
+        if home is None or self._kept("home_version") != version:
+            return None
+        return self._floats(home, len(home) // 4)
+
+    def rounds(self) -> int:
+        """How many rounds this client has taken part in."""
+        return int(self._needed("rounds"))
+
+    def last_ticket(self) -> str | None:
+        """The ticket of the last Update that was made; there is never a second one for it."""
+        ticket: str | None = self._kept("last_ticket")
+        return ticket
+
+    def model(self, info: FederationInfo) -> Model | None:
+        """The shared model as last received, if any was."""
+        content = self._kept("model")
+        if content is None:
+            return None
+        try:
+            return model_from(self.model_version(), content, info.n_items)
+        except BadMessage as reason:
+            raise self._damaged(str(reason).removesuffix(".")) from reason
+
+    def model_version(self) -> int:
+        """The version of the shared model as last received; -1 if none was."""
+        version = self._kept("model_version")
+        return -1 if version is None else int(version)
+
+    def catalogue(self) -> Catalogue:
+        """The items' ids, titles and categories."""
+        try:
+            return Catalogue(**json.loads(zlib.decompress(self._needed("catalogue"))))
+        except (zlib.error, ValueError, TypeError) as reason:
+            raise self._damaged(f"its catalogue cannot be read ({reason})") from reason
+
+    def ledger(self) -> Ledger:
+        """All that has left this client."""
+        rows = self._rows(f"SELECT {', '.join(_ENTRY)} FROM ledger ORDER BY item")
+        messages = self._rows(f"SELECT {', '.join(_MESSAGE)} FROM messages ORDER BY season, number")
+        return Ledger.from_rows(
+            [dict(zip(_ENTRY, row, strict=True)) for row in rows],
+            [dict(zip(_MESSAGE, message, strict=True)) for message in messages],
+            self.seasons()[-1].number,
+        )
+
+    def seasons(self) -> list[KeptSeason]:
+        """Every season that this client was in, the current one last."""
+        rows = self._rows("SELECT number, season, config, uploads, mu, until FROM seasons ORDER BY number")
+        return [KeptSeason(*row) for row in rows]
+
+    def pending(self) -> Pending | None:
+        """The Update without a receipt, if there is one."""
+        rows = self._rows("SELECT ticket, round, body FROM pending")
+        return Pending(*rows[0]) if rows else None
+
+    def uploads(self) -> list[Upload]:
+        """Every upload that has left and what became of it, in their order."""
+        rows = self._rows("SELECT ticket, round, offer, outcome, ended, sent, identifier FROM uploads ORDER BY number")
+        return [Upload(*row) for row in rows]
+
+    # What is written.
 
     def write_first(
         self, identity: Identity, chosen: ChosenPolicy, history: History, vector: FloatVector, catalogue: Catalogue
     ) -> None:
         """Write a new client's first state; what is left out here has its own writer."""
-        info = identity.info
-        own = (identity.server, identity.device, identity.token, identity.seed, identity.user)
-        person = (policy_as_text(chosen.policy), chosen.chosen_by, vector.tobytes())
         with self.transaction():
-            self._sql.execute(
-                "INSERT INTO identity VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*own, info.document, identity.ca, identity.insecure),
-            )
-            self._sql.execute("INSERT INTO person VALUES (1, ?, ?, ?, NULL, NULL, 0, NULL, NULL)", person)
-            self._write_pinned(identity.sums)
-            packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
-            self._sql.execute("INSERT INTO catalogue VALUES (1, ?)", (packed,))
+            self._put_identity(identity)
+            self._put(policy=policy_as_text(chosen.policy), chosen_by=chosen.chosen_by)
+            self._put(vector=vector.tobytes(), rounds=0, catalogue=_packed(catalogue))
             self._insert_profile(history)
             self._insert_season(identity)
 
     def write_info(self, document: str) -> None:
         """Keep what the federation says of itself now."""
-        with self.transaction():
-            self._sql.execute("UPDATE identity SET federation = ?", (document,))
+        self._put(federation=document)
 
     def write_season(self, identity: Identity, catalogue: Catalogue, model: Model, policy: Policy) -> None:
         """Keep another season: its config, catalogue and model. Uploads count from 0; ledger and history stay.
 
         An Update on its way was for a round that has ended with the season before.
         """
-        packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
         with self.transaction():
-            self._sql.execute("UPDATE identity SET federation = ?", (identity.info.document,))
-            self._sql.execute("UPDATE catalogue SET packed = ?", (packed,))
-            self._sql.execute(
-                "UPDATE person SET policy = ?, home = NULL, home_version = NULL", (policy_as_text(policy),)
-            )
-            self._sql.execute("DELETE FROM pending")
-            self._end_uploads()
-            self._write_pinned(identity.sums)
+            self._put_identity(identity)
+            self._put(catalogue=_packed(catalogue), policy=policy_as_text(policy), home=None)
+            self._forget_uploads()
             self._insert_season(identity)
             self.write_model(model)
 
     def write_new_federation(self, identity: Identity, vector: FloatVector, model: Model) -> None:
         """Replace all that was the old federation's: token, model, vectors, and an Update on its way."""
-        joined = (identity.device, identity.token, identity.info.document)
         with self.transaction():
-            self._sql.execute("UPDATE identity SET device = ?, token = ?, federation = ?", joined)
-            self._write_pinned(identity.sums)
-            self._sql.execute("DELETE FROM pending")
-            self._sql.execute(
-                "UPDATE person SET vector = ?, learnt_from = NULL, home = NULL, home_version = NULL, rounds = 0,"
-                " last_ticket = NULL",
-                (vector.tobytes(),),
-            )
+            self._put_identity(identity)
+            self._put(vector=vector.tobytes(), learnt_from=None, home=None, rounds=0, last_ticket=None)
+            self._forget_uploads()
             self._sql.execute("DELETE FROM seasons WHERE number = (SELECT MAX(number) FROM seasons)")
             self._insert_season(identity)
-            self._end_uploads()
             self.write_model(model)
 
-    def write_new_token(self, device: str, token: str) -> None:
+    def write_new_token(self, identity: Identity) -> None:
         """Another name and token in the same federation; an Update on its way was for the old ones."""
         with self.transaction():
-            self._sql.execute("UPDATE identity SET device = ?, token = ?", (device, token))
+            self._put_identity(identity)
+            self._put(last_ticket=None)
+            self._forget_uploads()
+
+    def drop_token(self) -> None:
+        """Forget the token, so that no one can take part with this file any more."""
+        with self.transaction():
+            self._put_identity(replace(self.identity(), token=""))
             self._sql.execute("DELETE FROM pending")
-            self._sql.execute("UPDATE person SET last_ticket = NULL")
-            self._end_uploads()
 
     def write_agreement(self, item: int) -> None:
         """Hold this item back from now on, to evaluate."""
-        with self.transaction():
-            self._sql.execute("INSERT INTO evaluation VALUES (1, ?, 0, -1)", (item,))
+        self._put(held_back=item, answers=0, answered_version=-1)
 
     def write_answer(self, version: int) -> None:
         """One more answer has left, about this version."""
         with self.transaction():
-            self._sql.execute("UPDATE evaluation SET answers = answers + 1, last_version = ?", (version,))
+            self._put(answers=self._needed("answers") + 1, answered_version=version)
 
     def write_policy(self, policy: Policy, chosen_by: str = "owner") -> None:
         """Keep another policy; a client that is running follows it from its next round.
@@ -281,7 +348,7 @@ class DeviceStore(StoredState):
         so it stays in the ledger.
         """
         with self.transaction():
-            self._sql.execute("UPDATE person SET policy = ?, chosen_by = ?", (policy_as_text(policy), chosen_by))
+            self._put(policy=policy_as_text(policy), chosen_by=chosen_by)
             self._sql.execute("DELETE FROM pending")
 
     def write_history(self, history: History) -> None:
@@ -297,17 +364,15 @@ class DeviceStore(StoredState):
                 self._sql.execute("DELETE FROM pending")
             self._sql.execute("DELETE FROM profile")
             self._insert_profile(history)
-            self._sql.execute("UPDATE person SET home = NULL, home_version = NULL")
+            self._put(home=None)
 
     def write_model(self, model: Model) -> None:
         """Keep a model in the place of the last one."""
-        with self.transaction():
-            self._sql.execute("REPLACE INTO model VALUES (1, ?, ?)", (model.version, model.stored()))
+        self._put(model_version=model.version, model=model.stored())
 
     def write_home_vector(self, vector: FloatVector, version: int) -> None:
         """Keep a home vector, learnt with this version of the model."""
-        with self.transaction():
-            self._sql.execute("UPDATE person SET home = ?, home_version = ?", (vector.tobytes(), version))
+        self._put(home=vector.tobytes(), home_version=version)
 
     def write_round(
         self,
@@ -325,25 +390,20 @@ class DeviceStore(StoredState):
         that the Update was made for, and `identifier` its random id.
         """
         learnt_from = json.dumps({"basis": vector.basis, "items": sorted(vector.items)})
+        upload = (pending.ticket, pending.round_number, ledger.spent or None, offer, sent, identifier, ledger.season)
         with self.transaction():
-            self._sql.execute(
-                "UPDATE person SET vector = ?, learnt_from = ?, last_ticket = ?, rounds = rounds + 1",
-                (vector.values.tobytes(), learnt_from, pending.ticket),
-            )
+            self._put(vector=vector.values.tobytes(), learnt_from=learnt_from, last_ticket=pending.ticket)
+            self._put(rounds=self.rounds() + 1)
             self._sql.executemany(
-                "REPLACE INTO ledger VALUES (:item, :first_round, :last_round, :times_liked, :times_compared, :real)",
+                f"REPLACE INTO ledger ({', '.join(_ENTRY)}) VALUES (:{', :'.join(_ENTRY)})",
                 [asdict(ledger.entries[int(item)]) for item in items],
             )
             self._sql.executemany(
-                "INSERT OR IGNORE INTO messages (number, allowed, round, items, noise, season)"
-                " VALUES (:number, :allowed, :round, :items, :noise, :season)",
+                f"INSERT OR IGNORE INTO messages ({', '.join(_MESSAGE)}) VALUES (:{', :'.join(_MESSAGE)})",
                 [asdict(message) for message in ledger.messages],
             )
-            self._sql.execute(
-                "INSERT INTO uploads (ticket, round, message, offer, sent, identifier, season)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (pending.ticket, pending.round_number, ledger.spent or None, offer, sent, identifier, ledger.season),
-            )
+            columns = "ticket, round, message, offer, sent, identifier, season"
+            self._sql.execute(f"INSERT INTO uploads ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", upload)
             self._sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
 
     def drop_pending(self, ticket: str) -> None:
@@ -351,21 +411,35 @@ class DeviceStore(StoredState):
         with self.transaction():
             self._sql.execute("DELETE FROM pending WHERE ticket = ?", (ticket,))
 
-    def drop_token(self) -> None:
-        """Forget the token, so that no one can take part with this file any more."""
+    def write_outcome(self, ticket: str, outcome: str, ended: float, *, is_charged: bool = True) -> None:
+        """What became of an upload; one that is not charged leaves the messages that count."""
         with self.transaction():
-            self._sql.execute("UPDATE identity SET token = ''")
-            self._sql.execute("DELETE FROM pending")
+            self._sql.execute("UPDATE uploads SET outcome = ?, ended = ? WHERE ticket = ?", (outcome, ended, ticket))
+            if not is_charged:
+                self._sql.execute(
+                    "DELETE FROM messages WHERE (season, number) IN (SELECT season, message FROM uploads WHERE"
+                    " ticket = ?)",
+                    (ticket,),
+                )
+                self._sql.execute("UPDATE uploads SET message = NULL WHERE ticket = ?", (ticket,))
 
     # How it is done.
 
-    def _end_uploads(self) -> None:
-        """No one can be asked any more about uploads under another name."""
-        self._sql.execute("UPDATE uploads SET outcome = ? WHERE outcome IS NULL", (UNKNOWN,))
+    def _put(self, **values: Any) -> None:
+        with self.transaction():
+            self._sql.executemany("REPLACE INTO kept VALUES (?, ?)", list(values.items()))
 
-    def _write_pinned(self, pinned: Pinned | None) -> None:
-        if pinned is not None:
-            self._sql.execute("REPLACE INTO sums VALUES (1, ?, ?)", (pinned.config.to_bytes(), pinned.helper_ca))
+    def _put_identity(self, identity: Identity) -> None:
+        names = ("server", "device", "token", "seed", "user", "ca", "insecure")
+        values, pinned = {name: getattr(identity, name) for name in names}, identity.sums
+        values["helper_ca"] = None if pinned is None else pinned.helper_ca
+        config = None if pinned is None else pinned.config.to_bytes()
+        self._put(identity=json.dumps(values), federation=identity.info.document, config=config)
+
+    def _forget_uploads(self) -> None:
+        """Under another name or in another season no one can be asked about uploads, and none can be sent again."""
+        self._sql.execute("DELETE FROM pending")
+        self._sql.execute("UPDATE uploads SET outcome = ? WHERE outcome IS NULL", (UNKNOWN,))
 
     def _insert_season(self, identity: Identity) -> None:
         info, pinned = identity.info, identity.sums
@@ -376,10 +450,45 @@ class DeviceStore(StoredState):
             (info.season, config, info.uploads, mu, info.until),
         )
 
-    def _is_in_transaction(self) -> bool:
-        return self._sql.in_transaction
-
     def _insert_profile(self, history: History) -> None:
         ratings = history.ratings.tolist() if len(history.ratings) else [None] * len(history.items)
-        rows = zip(history.items.tolist(), ratings, strict=True)
-        self._sql.executemany("INSERT INTO profile VALUES (?, ?)", list(rows))
+        rows = list(zip(history.items.tolist(), ratings, strict=True))
+        self._sql.executemany("INSERT INTO profile VALUES (?, ?)", rows)
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with faults_as_sentences(self.path):
+            return self._sql.execute(query, values).fetchall()
+
+    def _kept(self, name: str) -> Any:
+        rows = self._rows("SELECT value FROM kept WHERE name = ?", name)
+        return rows[0][0] if rows else None
+
+    def _needed(self, name: str) -> Any:
+        value = self._kept(name)
+        if value is None:
+            raise self._damaged(f"it lacks {name.replace('_', ' ')}")
+        return value
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            values = json.loads(self._needed(name))
+        except (ValueError, TypeError):
+            values = None
+        if not isinstance(values, dict):
+            raise self._damaged(f"{name.replace('_', ' ')} in it cannot be read")
+        return values
+
+    def _floats(self, content: Any, size: int) -> FloatVector:
+        if not isinstance(content, bytes) or len(content) != 4 * size:
+            raise self._damaged(f"{size:,} numbers are needed where it has something else")
+        values = np.frombuffer(content, dtype=np.float32)
+        if not np.isfinite(values).all():
+            raise self._damaged("it holds values that are not finite numbers")
+        return values
+
+    def _damaged(self, what: str) -> BadState:
+        return BadState(f"{self.path} is damaged: {what}. Restore it from a copy.")
+
+
+def _packed(catalogue: Catalogue) -> bytes:
+    return zlib.compress(json.dumps(catalogue._asdict()).encode())
