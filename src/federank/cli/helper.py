@@ -16,8 +16,9 @@ from federank.cli.listening import LOOPBACK, listening, listening_options
 from federank.cli.options import FOLDER, JSON, LIMITS, CommandGroup, given_settings, settings_options
 from federank.errors import SettingError
 from federank.secagg.keys import fingerprint
-from federank.service.helper.process import HelperServing, open_service, serve
+from federank.service.helper.process import serve
 from federank.service.helper.rounds import HelperSettings
+from federank.service.helper.service import open_helper
 from federank.service.helper.store import (
     FORMAT,
     SCHEMA,
@@ -27,6 +28,7 @@ from federank.service.helper.store import (
     remove_leader,
     usual_folder,
 )
+from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, Database, without_password
 from federank.service.server.store.schema import create_tables
 
@@ -140,24 +142,18 @@ def _help(**values: Any) -> int:
     if origin is not None:
         _refuse_origin(origin)
     with listening(values) as at:
-        serving = HelperServing(
-            store=address,
-            origin=origin or at.address,
-            keys=folder,
-            settings=HelperSettings(**given_settings(HelperSettings, values)),
-            certificate=at.certificate,
-            key=at.key,
-            **{name: values[name] for name in ("proxies", "quiet", "new_identity")},
-        )
-        service = open_service(serving)
-        click.echo(f"helper       {serving.origin}")
+        settings = HelperSettings(**given_settings(HelperSettings, values))
+        log, renews = Log(None if values["quiet"] else sys.stderr), values["new_identity"]
+        service = open_helper(address, origin or at.address, folder, settings, log, new_identity=renews)
+        click.echo(f"helper       {service.helper.origin}")
         click.echo(f"fingerprint  {fingerprint(service.helper.identity.public)}")
         click.echo(f"store        {without_password(address)}")
         click.echo(f"round keys   {folder}")
         click.echo(f"metrics      http://{values['admin_host']}:{at.operator.getsockname()[1]}/metrics")
         if origin not in (None, at.address):
             click.echo(f"listens at   {at.address}")
-        return serve(serving, service, at.public, at.operator)
+        named = {"certificate": at.certificate, "key": at.key, "proxies": values["proxies"]}
+        return serve(service, at.public, at.operator, **named)
 
 
 def _refuse_origin(origin: str) -> None:

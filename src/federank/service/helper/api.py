@@ -19,7 +19,6 @@ but a federation config is read of anyone else.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -46,6 +45,7 @@ from federank.service.helper import rounds, store
 from federank.service.helper.rounds import NotNow
 from federank.service.helper.service import CONTENT_TYPE, HelperService, price
 from federank.service.helper.store import Round
+from federank.service.server.http.application import Entry
 from federank.service.server.http.limits import read_body
 from federank.service.server.http.responses import (
     JSON,
@@ -55,8 +55,6 @@ from federank.service.server.http.responses import (
     sums_not_published,
 )
 from federank.service.server.store.database import Connection
-
-Endpoint = Callable[[HelperService, Request], Awaitable[Response]]
 
 MAX_CONFIG = 100_000
 MOST_TERMS = 2000
@@ -313,25 +311,21 @@ def _integer(text: Any) -> int:
 
 
 _ROUND = "/federations/{config}/rounds/{number}"
-ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
-    ("GET", "/identity", identity),
-    ("GET", "/api/v1/identity", identity),  # where a user's client looks
-    ("POST", "/federations", register),
-    ("POST", "/federations/{config}/prune", prune),
-    ("GET", "/federations/{config}/rounds", listing),
-    ("POST", f"{_ROUND}/offer", offer),
-    ("POST", f"{_ROUND}/prepare", prepare),
-    ("POST", f"{_ROUND}/answer", answer),
-    ("POST", f"{_ROUND}/abandon", abandon),
-    ("GET", f"{_ROUND}/offer", published_offer),
-    ("GET", f"{_ROUND}/record", record),
-    ("GET", f"{_ROUND}/set", members),
-    ("GET", f"{_ROUND}/sum", total),
-    ("GET", "/health", health),
-    ("GET", "/ready", ready),
+_STATE = Entry("GET", "/health", health), Entry("GET", "/ready", ready)
+ROUTES = (
+    Entry("GET", "/identity", identity),
+    Entry("GET", "/api/v1/identity", identity),  # where a user's client looks
+    Entry("POST", "/federations", register),
+    Entry("POST", "/federations/{config}/prune", prune),
+    Entry("GET", "/federations/{config}/rounds", listing),
+    Entry("POST", f"{_ROUND}/offer", offer),
+    Entry("POST", f"{_ROUND}/prepare", prepare),
+    Entry("POST", f"{_ROUND}/answer", answer),
+    Entry("POST", f"{_ROUND}/abandon", abandon),
+    Entry("GET", f"{_ROUND}/offer", published_offer),
+    Entry("GET", f"{_ROUND}/record", record),
+    Entry("GET", f"{_ROUND}/set", members),
+    Entry("GET", f"{_ROUND}/sum", total),
+    *_STATE,
 )
-OPERATOR_ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
-    ("GET", "/metrics", metrics),
-    ("GET", "/health", health),
-    ("GET", "/ready", ready),
-)
+OPERATOR_ROUTES = (Entry("GET", "/metrics", metrics), *_STATE)

@@ -7,7 +7,6 @@ store.
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 import os
@@ -22,11 +21,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from federank.errors import FedeRankError, TLSError
+from federank.errors import FedeRankError
 from federank.service.server.http.listening import (
     ConnectionLimits,
     allow_many_connections,
+    follow_signals,
     proxies_of,
+    run,
+    serve_until,
     stop_soon,
     uvicorn_server,
 )
@@ -59,13 +61,10 @@ def serve(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
 
 def asyncio_run(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
     """One worker, in this process."""
-    import uvloop
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_work(serving, public, admin))
+    return run(_work(serving, public, admin))
 
 
-async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
+async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -> None:
     from federank.service.server.http.app import admin_app, public_app
     from federank.service.server.service import open_service
 
@@ -73,27 +72,12 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     log = Log(None if serving.quiet else sys.stderr, serving.worker)
     service = open_service(serving.store, serving.trust, log)
     servers = [_uvicorn(public_app(service), serving), _uvicorn(admin_app(service), serving)]
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    loop.add_signal_handler(signal.SIGHUP, _read_certificate_again, serving, servers, log)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # what came while this worker started is taken now
+    stopping = follow_signals(servers, serving.certificate, serving.key, log)
     await service.start()
-    model = service.latest.model
-    version = None if model is None else model.version
+    version = None if service.latest.model is None else service.latest.model.version
     log.say("serving", version=version, items=service.config.n_items, blas_threads=blas_threads)
-    tasks = [
-        asyncio.create_task(server.serve(sockets=[bound]))
-        for server, bound in zip(servers, (public, admin), strict=True)
-    ]
-    await asyncio.wait([asyncio.create_task(stopping.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
-    for server in servers:
-        server.should_exit = True
-    service.selection.end()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await serve_until(stopping, servers, [public, admin], service.selection.end)
     await stop_soon(service.stop(), log)
-    return 0
 
 
 def use_one_blas_thread() -> int:
@@ -108,22 +92,6 @@ def use_one_blas_thread() -> int:
         os.environ[name] = "1"  # for libraries that are loaded later
     threadpool_limits(limits=1, user_api="blas")  # for those that are loaded already
     return max((int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
-
-
-def _read_certificate_again(serving: Serving, servers: list[Any], log: Log) -> None:
-    """Take a renewed certificate for new connections; one that cannot be used is logged, and the old one stays."""
-    from federank.service.server.http.listening import server_context
-
-    if serving.certificate is None or serving.key is None:
-        return
-    try:
-        server_context(serving.certificate, serving.key)  # a chain that does not go with its key must not be half taken
-        for server in servers:
-            server.config.ssl.load_cert_chain(serving.certificate, serving.key)
-    except (TLSError, OSError) as reason:
-        log.say("certificate cannot be used", "error", kind=type(reason).__name__)
-    else:
-        log.say("certificate read again")
 
 
 def _uvicorn(app: Any, serving: Serving) -> Any:

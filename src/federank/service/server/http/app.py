@@ -8,31 +8,19 @@ import json
 import mimetypes
 import posixpath
 import re
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from federank.errors import StoreAway
 from federank.service.server.http.admin_api import check_operator
-from federank.service.server.http.limits import bucket_of, enforce_rate_limit
+from federank.service.server.http.application import Application, Entry, Headers, nothing_here, wrong_method
 from federank.service.server.http.page import DEFAULT, WORKER, bundles, documents, first_sight, preferred
-from federank.service.server.http.responses import (
-    Headers,
-    Refusal,
-    SafeSend,
-    has_already,
-    json_response,
-    takes_gzip,
-    unavailable,
-)
-from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, Entry, openapi_document
+from federank.service.server.http.responses import has_already, json_response, takes_gzip
+from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, openapi_document
 from federank.service.server.service import Service
 
 # The page's files, held in memory as they are and compressed, so that a visit costs a fraction of their bytes.
@@ -82,13 +70,12 @@ def _made(content: bytes, known: str) -> Asset:
     return Asset(content, gzip.compress(content, 9, mtime=0), known, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
-def asset_response(assets: Mapping[str, Asset], path: str, request: Request) -> Response:
-    """A file, compressed where that is understood, or that it has not changed; a folder gives its index.html."""
+def asset_response(asset: Asset | None, path: str, request: Request) -> Response:
+    """A file, compressed where that is understood, or that it has not changed."""
     if request.method not in ("GET", "HEAD"):
-        raise HTTPException(405, headers={"Allow": "GET, HEAD"})
-    asset = assets.get("index.html" if path in ("", "/") else path)
+        raise wrong_method("GET, HEAD")
     if asset is None:
-        raise HTTPException(404)
+        raise nothing_here()
     # A worker is fetched beside the page and once again when it is started, some moments later.
     caching = f"max-age={WORKER_SECONDS}" if path == WORKER else "no-cache"
     headers = {"ETag": asset.etag, "Cache-Control": caching, "Vary": "Accept-Encoding, Accept-Language"}
@@ -99,7 +86,7 @@ def asset_response(assets: Mapping[str, Asset], path: str, request: Request) -> 
     return Response(asset.content, 200, headers, asset.media_type)
 
 
-# The middleware: what every request passes on its way in, and every response on its way out.
+# The two applications.
 
 
 _POLICY = (
@@ -124,103 +111,38 @@ def safety_headers(helper: str | None) -> Headers:
     return [(b"content-security-policy", _POLICY.format(helper=named).encode()), *_SAFETY]
 
 
-class Table:
-    """The routes by their paths: looked up, not searched for. A path has at most one part that varies, a ticket."""
+class LeaderApp(Application):
+    """The leader's routes and, beside them, the files of a page."""
 
-    def __init__(self, entries: tuple[Entry, ...], title: str) -> None:
+    def __init__(
+        self, service: Service, entries: tuple[Entry, ...], title: str, page: Callable[[Request], Response]
+    ) -> None:
         document = openapi_document(entries, title)
 
         async def describe(service: Service, request: Request) -> Response:  # noqa: ARG001
             return json_response(document)
 
-        self.routes: dict[str, dict[str, Entry]] = {}
-        for entry in (*entries, Entry("GET", f"{PUBLIC}/openapi.json", describe)):
-            self.routes.setdefault(entry.path, {})[entry.method] = entry
-
-    def template(self, path: str) -> tuple[str, dict[str, str]] | None:
-        """Which route a path is of, and what stands in the place that varies; None if it is of none."""
-        if path in self.routes and "{" not in path:
-            return path, {}
-        parts = path.split("/")
-        if path.startswith(_TASKS) and len(parts) > 4:
-            ticket, parts[4] = parts[4], "{ticket}"
-            if "/".join(parts) in self.routes:
-                return "/".join(parts), {"ticket": ticket}
-        return None
-
-
-_TASKS = f"{PUBLIC}/tasks/"
-
-
-class Middleware:
-    """What every request passes on its way in, and every answer on its way out."""
-
-    def __init__(self, service: Service, table: Table, page: ASGIApp) -> None:
-        self._service, self.table, self._page = service, table, page
         sums = service.config.sums
-        self._safety = safety_headers(None if sums is None else sums.config.helper_origin)
+        headers = safety_headers(None if sums is None else sums.config.helper_origin)
+        super().__init__(service, (*entries, Entry("GET", f"{PUBLIC}/openapi.json", describe)), headers)
+        self._page = page
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            return
-        began = time.perf_counter()
-        found = self.table.template(scope["path"])
-        send_safely = SafeSend(scope, send, self._safety)
-        try:
-            await self._respond(found, scope, receive, send_safely)
-        except Exception as reason:
-            if send_safely.status:  # the answer was under way: all that is left is to cut it off
-                self._service.log.fault("answer", reason)
-                raise
-            await self._refusal(reason).response()(scope, receive, send_safely)
-        finally:
-            route = found[0] if found else "unknown" if scope["path"].startswith(("/api/", "/admin/api/")) else "page"
-            self._service.metrics.request(route, send_safely.status, time.perf_counter() - began)
+    def name_of_other(self, path: str) -> str:
+        """Files of the page have one name together."""
+        return "unknown" if path.startswith(("/api/", "/admin/api/")) else "page"
 
-    async def _respond(
-        self, found: tuple[str, dict[str, str]] | None, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        client = scope.get("client")
-        enforce_rate_limit(self._service.address_limit, bucket_of(client[0]) if client else "unknown")
-        if found is None:
-            if not _is_plain(scope["path"]):
-                raise HTTPException(404)
-            scope["app"] = self  # so that the router raises where it knows no route
-            await self._page(scope, receive, send)
-            return
-        template, scope["path_params"] = found
-        methods, request = self.table.routes[template], Request(scope, receive, send)
-        entry = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
-        if entry is None:
-            raise HTTPException(405, headers={"Allow": ", ".join(methods)})
+    def other(self, request: Request) -> Response:
+        """A file of the page; paths are written the one way that files are found by: no `//a` and no `/x/../a`."""
+        path = request.scope["path"]
+        is_plain = posixpath.normpath(path) == path and not path.startswith("//") and path.isprintable()
+        if path != "/" and not is_plain:
+            raise nothing_here()
+        return self._page(request)
+
+    async def admit(self, entry: Entry, request: Request) -> None:
+        """Some routes are the operator's."""
         if entry.who == "operator":
             await check_operator(self._service, request)
-        answer = await entry.endpoint(self._service, request)
-        await answer(scope, receive, send)
-
-    def _refusal(self, reason: Exception) -> Refusal:
-        if isinstance(reason, Refusal):
-            return reason
-        if isinstance(reason, StoreAway):
-            return unavailable()
-        if isinstance(reason, HTTPException):
-            return _http_refusal(reason)
-        self._service.log.fault("request", reason)
-        return Refusal(500, "fault", "The server has made a mistake; it was noted. Nothing was stored.")
-
-
-def _is_plain(path: str) -> bool:
-    """Whether a path is written the one way that files are found by: `//admin.html` and `/x/../admin.html` are not."""
-    return path == "/" or (posixpath.normpath(path) == path and not path.startswith("//") and path.isprintable())
-
-
-def _http_refusal(reason: HTTPException) -> Refusal:
-    if reason.status_code == 405:
-        return Refusal(405, "method", "This address does not take that method.", reason.headers)
-    if reason.status_code == 404:
-        return Refusal(404, "unknown", "There is nothing at this address.")
-    return Refusal(reason.status_code, "refused", f"The request was refused ({reason.detail}).", reason.headers)
 
 
 PAGE = Path(__file__).parents[2] / "web"
@@ -228,7 +150,7 @@ OPERATORS = ("admin.", "operator/")
 """How the names of the operator's files begin: clients and browsers do not get them."""
 
 
-def public_app(service: Service) -> Middleware:
+def public_app(service: Service) -> LeaderApp:
     """What clients and browsers talk to."""
     assets = {name: asset for name, asset in read_assets(PAGE).items() if not name.startswith(OPERATORS)}
     files = {name: asset.content for name, asset in assets.items()}
@@ -237,15 +159,26 @@ def public_app(service: Service) -> Middleware:
     pages = Pages(service, documents(files, service.config))
     assets["index.html"] = pages.plain  # the version of the files does not depend on what is popular
     assets["files.json"] = listed(assets)
-    return Middleware(service, Table(PUBLIC_ROUTES, "FedeRank federation"), _files(assets, pages))
+
+    def page(request: Request) -> Response:
+        path = request.scope["path"].removeprefix("/")
+        if path not in ("", "index.html"):
+            return asset_response(assets.get(path), path, request)
+        return asset_response(pages[request.headers.get("accept-language", "")], path, request)
+
+    return LeaderApp(service, PUBLIC_ROUTES, "FedeRank federation", page)
 
 
-def admin_app(service: Service) -> Middleware:
+def admin_app(service: Service) -> LeaderApp:
     """What the operator talks to."""
     assets = dict(read_assets(PAGE))
-    if "admin.html" in assets:
-        assets["admin"] = assets["admin.html"]
-    return Middleware(service, Table(ADMIN_ROUTES, "FedeRank operator"), _files(assets))
+    assets[""], assets["admin"] = assets["index.html"], assets["admin.html"]
+
+    def page(request: Request) -> Response:
+        path = request.scope["path"].removeprefix("/")
+        return asset_response(assets.get(path), path, request)
+
+    return LeaderApp(service, ADMIN_ROUTES, "FedeRank operator", page)
 
 
 class Pages:
@@ -264,17 +197,3 @@ class Pages:
             for code, text in self._texts.items():
                 self._made[code] = _made(text.replace("</body>", f"{first}</body>").encode(), "text/html")
         return self._made[preferred(header, self._made)] if self._made else self.plain
-
-
-def _files(assets: dict[str, Asset], pages: Pages | None = None) -> ASGIApp:
-    """The files by their paths, and the page in the language that a browser asks for."""
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        shown = assets
-        if pages is not None and scope["path"] in ("/", "/index.html"):
-            shown = {"index.html": pages[request.headers.get("accept-language", "")]}
-        answer = asset_response(shown, scope["path"].removeprefix("/"), request)
-        await answer(scope, receive, send)
-
-    return app

@@ -8,10 +8,11 @@ import ipaddress
 import json
 import os
 import resource
+import signal
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -365,6 +366,51 @@ def uvicorn_server(
     if certificate and key:
         config.ssl = server_context(certificate, key)
     return Server(config)
+
+
+def run(work: Coroutine[Any, Any, None]) -> int:
+    """Run a server's process to its end; an exit code."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work)
+    return 0
+
+
+def follow_signals(servers: list[Any], certificate: Path | None, key: Path | None, log: Log) -> asyncio.Event:
+    """What a signal to stop will set. SIGHUP reads a renewed certificate, for new connections."""
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def read_again() -> None:
+        if certificate is None or key is None:
+            return
+        try:
+            server_context(certificate, key)  # a chain that does not go with its key must not be half taken
+            for server in servers:
+                if server.config.ssl is not None:
+                    server.config.ssl.load_cert_chain(certificate, key)
+        except (TLSError, OSError) as reason:  # the old one stays
+            log.say("certificate cannot be used", "error", kind=type(reason).__name__)
+        else:
+            log.say("certificate read again")
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    loop.add_signal_handler(signal.SIGHUP, read_again)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # what came while this process started is taken now
+    return stopping
+
+
+async def serve_until(
+    stopping: asyncio.Event, servers: list[Any], sockets: list[socket.socket], end: Callable[[], object]
+) -> None:
+    """Serve until the event is set or a server has ended; `end` answers those who wait."""
+    tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in zip(servers, sockets, strict=True)]
+    await asyncio.wait([asyncio.create_task(stopping.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
+    for server in servers:
+        server.should_exit = True
+    end()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def stop_soon(stop: Awaitable[None], log: Log) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Scope, Send
 
 JSON = "application/json"
 TENSORS = "application/octet-stream"
@@ -41,37 +40,6 @@ def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | 
 def bytes_response(content: bytes, headers: Mapping[str, str], media_type: str = TENSORS) -> Response:
     """A response of bytes that are ready."""
     return Response(content, 200, headers=dict(headers), media_type=media_type)
-
-
-def unavailable() -> Refusal:
-    """The store does not answer."""
-    return Refusal(
-        503, "away", "The server's store does not answer now; nothing was stored. Try again soon.", {"Retry-After": "2"}
-    )
-
-
-# Answers leave with headers that keep browsers to what the service needs, and with a note of their status.
-
-
-Headers = list[tuple[bytes, bytes]]
-
-_ONLY_TLS = (b"strict-transport-security", b"max-age=31536000")
-
-
-class SafeSend:
-    """Sends one request's answer."""
-
-    def __init__(self, scope: Scope, send: Send, headers: Headers) -> None:
-        self._send = send
-        self._headers = [*headers, _ONLY_TLS] if scope.get("scheme") == "https" else headers
-        self.status = 0  # until the answer is under way
-
-    async def __call__(self, message: Message) -> None:
-        """Pass a part of the answer on; its first part gets the headers."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            message["headers"] = [*message["headers"], *self._headers]
-        await self._send(message)
 
 
 # What anyone who asks can take, and has already: compressed answers, and answers that need not be sent again.

@@ -5,39 +5,18 @@ made from it, so neither can know of a route that the other does not.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Literal, NamedTuple
-
-from starlette.requests import Request
-from starlette.responses import Response
+from typing import Any
 
 from federank.service.server.http import admin_api as admin
 from federank.service.server.http import client_api as devices
 from federank.service.server.http import public_api as public
-from federank.service.server.service import Service
+from federank.service.server.http.application import Endpoint, Entry
+from federank.service.server.http.responses import JSON, TENSORS
 
-Endpoint = Callable[[Service, Request], Awaitable[Response]]
 PUBLIC = "/api/v1"
 ADMIN = "/admin/api/v1"
-
-
-class Entry(NamedTuple):
-    """One route."""
-
-    method: str
-    path: str
-    endpoint: Endpoint
-    who: Literal["anyone", "device", "operator"] = "anyone"
-    query: tuple[tuple[str, str], ...] = ()  # name and meaning; all are integers
-    sends: str | None = None  # content type of the request's body
-    answers: tuple[tuple[int, str], ...] = ((200, "application/json"),)  # status and content type ("" for none)
-    refusals: tuple[int, ...] = ()
-
-
-TENSORS = "application/octet-stream"
-JSON = "application/json"
 _JSON_OR_UNCHANGED, _ONE_TENSOR_FILE = ((200, JSON), (304, "")), ((200, TENSORS),)
 _SEASON = ("season", "The season; the current one unless it is named.")
 _ROUND = ("round", "The round; the newest one unless it is named.")
@@ -46,7 +25,7 @@ _ONLY_CHANGED = "Only rows changed since this version; all of them if it is unkn
 
 def _by_client(method: str, path: str, endpoint: Endpoint, **more: Any) -> Entry:
     """What a client asks with its token."""
-    return Entry(method, f"{PUBLIC}{path}", endpoint, who="device", **more)
+    return Entry(method, f"{PUBLIC}{path}", endpoint, who="client", **more)
 
 
 def _of_sums(name: str, endpoint: Endpoint, about: tuple[str, str], **more: Any) -> Entry:
@@ -119,8 +98,6 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
     _of_sums("helper-record", public.helper_record, _ROUND),
     _of_sums("total", public.total, _ROUND, **_NOISY),
     _of_sums("helper-sum", public.helper_total, _ROUND, **_NOISY),
-    Entry("GET", f"{PUBLIC}/health", public.health),
-    Entry("GET", f"{PUBLIC}/ready", public.ready),
     *_HEALTH,
 )
 
@@ -196,7 +173,7 @@ def openapi_document(entries: tuple[Entry, ...], title: str) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {
-                "device": {
+                "client": {
                     "type": "http",
                     "scheme": "bearer",
                     "description": "A client's token, given when it enrolled.",
@@ -247,8 +224,7 @@ def _operation(entry: Entry) -> dict[str, Any]:
 
 
 def _identity(entry: Entry) -> str:
-    suffix = "_at_root" if entry.path.count("/") == 1 and entry.path != "/metrics" else ""
-    return ("sums_" if "/sums/" in entry.path else "") + entry.endpoint.__name__ + suffix
+    return ("sums_" if "/sums/" in entry.path else "") + entry.endpoint.__name__
 
 
 def _usual(entry: Entry) -> tuple[int, ...]:
