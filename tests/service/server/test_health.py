@@ -17,7 +17,7 @@ from federank.service.server.store.queries import (
     RecentRounds,
     close_round,
     count_refusals,
-    note_refused_aggregate,
+    note_rejected,
     open_round,
     recent_rounds,
 )
@@ -104,7 +104,7 @@ def test_refused_aggregates_of_recent_rounds_count(sqlite_store):
             with connection.transaction():
                 connection.run("UPDATE rounds SET state = 'folded' WHERE number = ?", number)
                 if number in (0, 5, RECENT + 1):
-                    note_refused_aggregate(connection, number)
+                    note_rejected(connection, number, "off the scale")
         assert recent_rounds(connection) == RecentRounds((FOLDED,) * RECENT, 2)
 
 

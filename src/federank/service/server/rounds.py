@@ -35,15 +35,13 @@ from federank.service.server.store.database import Connection, Database, LeaderL
 from federank.service.server.store.evaluation import undo_fall
 from federank.service.server.store.grants import uncharge_absent
 from federank.service.server.store.queries import (
-    abandon_closed,
     bodies_in_order,
     close_round,
     count_reports,
+    discard_round,
     get_value,
-    helper_fault,
     newest_round,
     next_round,
-    note_helper_fault,
     note_rejected,
     open_round,
     put_value,
@@ -380,9 +378,9 @@ class Leader:
         """What is wrong with the helper, or nothing any more: one line, and the health of every worker."""
         if code:
             self._log.say("helper", "error", state=code, remedy=REMEDIES[code])
-        elif helper_fault(connection):
+        elif get_value(connection, "helper fault") or "":
             self._log.say("helper", state="ok")
-        note_helper_fault(connection, code)
+        put_value(connection, "helper fault", code)
 
     def _rounds_with(self, connection: Connection, model: Published) -> PlainRounds:
         if self._config.sums is None:
@@ -428,7 +426,7 @@ class Leader:
             rounds.sums.abandon_closed(number)
             return
         with connection.transaction():
-            abandon_closed(connection, number)
+            discard_round(connection, number)
 
     def _lead(self, connection: Connection) -> None:
         self._read_config(connection)

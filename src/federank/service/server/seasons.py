@@ -44,7 +44,14 @@ from federank.service.server.secure_config import (
 )
 from federank.service.server.store import secure
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_value, lock_metadata, newest_round, put_content, put_value
+from federank.service.server.store.queries import (
+    discard_rounds,
+    get_value,
+    lock_metadata,
+    newest_round,
+    put_content,
+    put_value,
+)
 from federank.service.server.store.seasons import (
     CATALOGUE,
     CONFIG,
@@ -62,7 +69,6 @@ from federank.service.server.store.seasons import (
 )
 from federank.service.server.store.versions import (
     Overtaken,
-    give_up_rounds,
     kept_versions,
     model_at,
     model_to_fold,
@@ -188,7 +194,7 @@ def end_season(connection: Connection) -> Season:
     """End the current season: its open round is discarded, and no other begins until there is another season."""
     agreement, open_rounds = get_agreement(connection), _open_rounds(connection)
     with connection.transaction():
-        give_up_rounds(connection)
+        discard_rounds(connection)
         lock_metadata(connection)
         season = current_season(connection)
         if not season.ended:

@@ -24,7 +24,7 @@ from federank.secagg.keys import SIGNATURE_BYTES, fingerprint, new_private_key, 
 from federank.secagg.proof.parameters import USUAL_PROJECTIONS
 from federank.service.server.helper_line import HelperAway, HelperLine, HelperRefused
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_content, put_content, replace_content
+from federank.service.server.store.queries import get_content, put_content
 from federank.service.server.store.seasons import CONFIG, SETTINGS, SIGNATURES
 
 LARGEST_COHORT = 100_000
@@ -294,7 +294,7 @@ def put_agreement(connection: Connection, agreement: Agreement) -> None:
 
 def put_authority(connection: Connection, authority: str | None) -> None:
     """Keep other certificates by which the helper is known, within the caller's transaction."""
-    replace_content(connection, _AUTHORITY, (authority or "").encode())
+    put_content(connection, _AUTHORITY, (authority or "").encode())
 
 
 def get_agreement(connection: Connection) -> Agreement | None:

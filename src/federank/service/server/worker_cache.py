@@ -20,7 +20,6 @@ from federank.service.server.store.queries import (
     Newest,
     RecentRounds,
     get_value,
-    helper_fault,
     newest_round,
     recent_rounds,
     tallies,
@@ -153,7 +152,7 @@ class Latest:
         self.simulated = get_value(connection, "simulated")
         self.paused = is_resting(connection)
         self.recent = recent_rounds(connection)
-        self.helper_fault = helper_fault(connection)
+        self.helper_fault = get_value(connection, "helper fault") or ""
 
     def _follow(self) -> None:
         while not self._stopping:

@@ -23,7 +23,7 @@ from federank.service.server.seasons import SeasonSpec, begin_season, end_season
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.evaluation import ENOUGH, judged_versions, latest_rounds, pooled, report_of
-from federank.service.server.store.queries import ask_to_close, ban, get_value, invite, put_value, withdraw
+from federank.service.server.store.queries import ban, get_value, invite, put_value, withdraw
 from federank.service.server.store.versions import kept_versions, model_at, roll_back
 from federank.service.server.store.writer import METADATA, TALLIES, all_actions, is_unbroken, note_action
 from federank.service.server.tickets import hash_of_token, new_token
@@ -109,7 +109,7 @@ async def close(service: Service, request: Request) -> Response:  # noqa: ARG001
         raise Refusal(409, "not-open", "No round is open.")
 
     def ask(connection: Connection) -> None:
-        ask_to_close(connection, now.number)
+        put_value(connection, "close", now.number)
         note_action(connection, "close", round=now.number)
 
     await service.writer.write(ask, METADATA)

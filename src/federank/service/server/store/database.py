@@ -95,6 +95,11 @@ class Connection:
             row: tuple[Any, ...] | None = self.raw.execute(_in_dialect(statement, self.dialect), values).fetchone()
             return row
 
+    def value(self, statement: str, *values: Any) -> Any:
+        """The first value of the first row; None where there is no row."""
+        row = self.one(statement, *values)
+        return None if row is None else row[0]
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All statements within take effect together, durably, or none does."""
@@ -132,10 +137,9 @@ class Connection:
             return True
         self.run(f"PRAGMA busy_timeout = {round(1000 * TRUNCATE_TIMEOUT)}")
         try:
-            row = self.one("PRAGMA wal_checkpoint(TRUNCATE)")
+            return bool(self.value("PRAGMA wal_checkpoint(TRUNCATE)") == 0)
         finally:
             self.run(f"PRAGMA busy_timeout = {round(1000 * BUSY_TIMEOUT)}")
-        return row is not None and row[0] == 0
 
     def close(self) -> None:
         """Let go of the database."""
@@ -218,9 +222,7 @@ class Database:
             raw.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file; others keep theirs
             _turn_on_wal(raw)
             raw.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-            raw.execute(
-                "PRAGMA secure_delete = ON"
-            )  # an aggregated upload is overwritten; see `truncate_log` for its copy
+            raw.execute("PRAGMA secure_delete = ON")  # uploads are overwritten; see `truncate_log` for their copies
         except away as reason:
             raise StoreAway(f"The store {self.path} cannot be opened ({reason}).") from reason
         return Connection(raw, "sqlite", away)
@@ -311,8 +313,7 @@ class LeaderLock:
     def acquire(self, connection: Connection) -> bool:
         """Try to lead; whether this worker does."""
         if connection.dialect == "postgresql":
-            row = connection.one("SELECT pg_try_advisory_lock(?)", _LOCK_OF_ROUNDS)
-            return bool(row and row[0])
+            return bool(connection.value("SELECT pg_try_advisory_lock(?)", _LOCK_OF_ROUNDS))
         if self._file is not None:
             return True
         file = os.open(f"{self._database.path}.leader", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

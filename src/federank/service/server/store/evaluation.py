@@ -35,15 +35,8 @@ class Judged(NamedTuple):
 
 def keep_hit(connection: Connection, version: int, reporter: bytes, hit: bool, is_squared: bool = False) -> bool:
     """Count an answer, within the caller's transaction; whether it is the client's first about this version."""
-    return bool(
-        connection.run(
-            "INSERT INTO hits (version, reporter, hit, squared) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            version,
-            reporter,
-            int(hit),
-            int(is_squared),
-        )
-    )
+    insert = "INSERT INTO hits (version, reporter, hit, squared) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    return bool(connection.run(insert, version, reporter, int(hit), int(is_squared)))
 
 
 def keep_answer(
@@ -181,22 +174,12 @@ def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any
             )
             reports, size, clipped = row or (0, 0, 0)
         dropouts = max(0, int(granted or 0) - int(reports)) if state in ("folded", "abandoned") else 0
+        counts = {"number": number, "version": version, "granted": granted or 0, "reports": reports}
+        counts |= {"dropouts": dropouts, "bytes": size, "clipped": clipped}
         shown.append(
-            {
-                "number": int(number),
-                "version": int(version),
-                "state": str(state),
-                "granted": int(granted or 0),
-                "reports": int(reports),
-                "dropouts": dropouts,
-                "rejected": refused.get(int(number), {}),
-                "bytes": int(size),
-                "clipped": int(clipped),
-                "drift": float(drift) if math.isfinite(drift) else None,
-                "seconds": round(float(seconds), 3),
-                "ended": None if ended is None else round(float(ended), 3),
-                "devices": None if devices is None else int(devices),
-                "departures": None if departures is None else int(departures),
-            }
+            {name: int(count) for name, count in counts.items()}
+            | {"state": str(state), "rejected": refused.get(int(number), {}), "seconds": round(float(seconds), 3)}
+            | {"drift": float(drift) if math.isfinite(drift) else None, "devices": devices, "departures": departures}
+            | {"ended": None if ended is None else round(float(ended), 3)}
         )
     return shown, {str(reason): int(count) for reason, count in totals}

@@ -67,7 +67,9 @@ def grant(
     if granted:
         connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", granted, number)
     if invitations is not None:
-        _invite(connection, number, [tickets[ticket] for ticket in fresh[:granted]])
+        for ticket in fresh[:granted]:
+            change = "invitations = invitations + 1, invited_to = ?"
+            connection.run(f"UPDATE devices SET {change} WHERE device = ?", number, tickets[ticket])
     repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
     return Granted(fresh[:granted] + repeated, used, spent, held)
 
@@ -107,32 +109,15 @@ def waiting_elsewhere(connection: Connection, worker: str) -> dict[int, int]:
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
     """The uses of those tickets whose client has reported in their round."""
-    used: set[bytes] = set()
-    for part in _in_parts(ticket.use for ticket in tickets):
-        marks = ", ".join("?" * len(part))
-        used |= {
-            bytes(row[0]) for row in connection.all(f"SELECT ticket FROM uploads WHERE ticket IN ({marks})", *part)
-        }
-    return used
+    query = "SELECT ticket FROM uploads WHERE ticket IN"
+    return {bytes(use) for (use,) in _all_of(connection, query, [ticket.use for ticket in tickets])}
 
 
 def _invitations(connection: Connection, devices: Iterable[str]) -> dict[str, tuple[int, int]]:
     """How often these clients were invited, and to which round last."""
-    found: dict[str, tuple[int, int]] = {}
-    for part in _in_parts(devices):
-        marks = ", ".join("?" * len(part))
-        query = f"SELECT device, invitations, invited_to FROM devices WHERE device IN ({marks})"
-        found |= {str(device): (int(count), int(last)) for device, count, last in connection.all(query, *part)}
-    return found
-
-
-def _invite(connection: Connection, number: int, devices: list[str]) -> None:
-    """Count one more invitation of each of these clients."""
-    for part in _in_parts(devices):
-        marks = ", ".join("?" * len(part))
-        connection.run(
-            f"UPDATE devices SET invitations = invitations + 1, invited_to = ? WHERE device IN ({marks})", number, *part
-        )
+    query = "SELECT device, invitations, invited_to FROM devices WHERE device IN"
+    rows = _all_of(connection, query, list(devices))
+    return {str(device): (int(count), int(last)) for device, count, last in rows}
 
 
 def uncharge(connection: Connection, number: int) -> None:
@@ -149,18 +134,15 @@ def uncharge_absent(connection: Connection, number: int, ticket_key: bytes) -> N
     uses = {use_of(ticket_key, device, number): device for device in invited}
     rows = connection.all("SELECT ticket FROM uploads WHERE round = ?", number)
     arrived = {bytes(ticket) for (ticket,) in rows}
-    absent = [device for use, device in uses.items() if use not in arrived]
-    for part in _in_parts(absent):
-        marks = ", ".join("?" * len(part))
+    for device in sorted(device for use, device in uses.items() if use not in arrived):
         connection.run(
-            "UPDATE devices SET invitations = invitations - 1, invited_to = -1"
-            f" WHERE invitations > 0 AND device IN ({marks})",
-            *part,
+            "UPDATE devices SET invitations = invitations - 1, invited_to = -1 WHERE invitations > 0 AND device = ?",
+            device,
         )
 
 
-def _in_parts(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """As many values at a time as a statement may name."""
-    everything = list(values)
-    for start in range(0, len(everything), 200):
-        yield everything[start : start + 200]
+def _all_of(connection: Connection, query: str, values: list[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query that ends with IN, for as many values at a time as a statement may name."""
+    for start in range(0, len(values), 200):
+        part = values[start : start + 200]
+        yield from connection.all(f"{query} ({', '.join('?' * len(part))})", *part)

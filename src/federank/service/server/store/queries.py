@@ -11,46 +11,30 @@ from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.tickets import Ticket, use_of
 
 
+def get_content(connection: Connection, name: str) -> bytes | None:
+    """The bytes that are kept under a name; None where nothing is."""
+    content = connection.value("SELECT value FROM metadata WHERE name = ?", name)
+    return None if content is None else bytes(content)
+
+
+def put_content(connection: Connection, name: str, content: bytes) -> None:
+    """Keep bytes under a name."""
+    connection.run(
+        "INSERT INTO metadata (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        name,
+        content,
+    )
+
+
 def get_value(connection: Connection, name: str) -> Any:
-    """What is kept under a name; None where nothing is."""
+    """The same of what is kept as JSON."""
     content = get_content(connection, name)
     return None if content is None else json.loads(content)
 
 
 def put_value(connection: Connection, name: str, value: Any) -> None:
-    """Keep something under a name."""
-    connection.run(
-        "INSERT INTO metadata (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        name,
-        json.dumps(value).encode(),
-    )
-
-
-def get_content(connection: Connection, name: str) -> bytes | None:
-    """The bytes that are kept under a name."""
-    row = connection.one("SELECT value FROM metadata WHERE name = ?", name)
-    return None if row is None else bytes(row[0])
-
-
-def put_content(connection: Connection, name: str, content: bytes) -> None:
-    """Keep bytes under a name that is not used yet."""
-    connection.run("INSERT INTO metadata (name, value) VALUES (?, ?)", name, content)
-
-
-def replace_content(connection: Connection, name: str, content: bytes) -> None:
-    """Keep other bytes under a name that is used."""
-    connection.run("UPDATE metadata SET value = ? WHERE name = ?", content, name)
-
-
-def helper_fault(connection: Connection) -> str:
-    """What kept the leader from working with its helper when it asked last (helper_line.REMEDIES); empty: nothing."""
-    return str(get_value(connection, "helper fault") or "")
-
-
-def note_helper_fault(connection: Connection, code: str) -> None:
-    """Note what is wrong with the helper, for every worker."""
-    with connection.transaction():
-        put_value(connection, "helper fault", code)
+    """Keep something under a name, as JSON."""
+    put_content(connection, name, json.dumps(value).encode())
 
 
 def lock_metadata(connection: Connection) -> None:
@@ -105,7 +89,7 @@ def ban(connection: Connection, device: str) -> bool | None:
     if connection.run("UPDATE devices SET banned = 1 WHERE device = ? AND banned = 0", device):
         connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
         return True
-    return None if connection.one("SELECT 1 FROM devices WHERE device = ?", device) is None else False
+    return None if connection.value("SELECT 1 FROM devices WHERE device = ?", device) is None else False
 
 
 class Tallies(NamedTuple):
@@ -123,23 +107,6 @@ def tallies(connection: Connection) -> Tallies:
     return Tallies(*map(int, row))
 
 
-# When a round ended, and how many clients the federation had then: what the operator's page draws over time.
-
-
-_NOTE = (
-    "UPDATE rounds SET ended = ?, devices = (SELECT devices FROM tallies),"
-    " departures = (SELECT departures FROM tallies) WHERE state IN ('open', 'closed')"
-)
-
-
-def note_end(connection: Connection, number: int | None = None) -> None:
-    """Note that a round ends now, or every one that is under way; within the transaction that then ends it."""
-    if number is None:
-        connection.run(_NOTE, time.time())
-    else:
-        connection.run(f"{_NOTE} AND number = ?", time.time(), number)
-
-
 # Rounds: how they begin, and how they end with enough reports or are abandoned.
 
 
@@ -155,20 +122,17 @@ class Newest(NamedTuple):
 
 def newest_round(connection: Connection) -> Newest | None:
     """The round that was begun last, open or not."""
-    row = connection.one("SELECT number, version, state FROM rounds ORDER BY number DESC LIMIT 1")
-    if row is None:
-        return None
-    number = int(row[0])
-    granted = connection.one("SELECT granted FROM grants WHERE round = ?", number)
-    return Newest(
-        number, int(row[1]), str(row[2]), count_reports(connection, number), int(granted[0]) if granted else 0
+    row = connection.one(
+        "SELECT r.number, r.version, r.state, (SELECT COUNT(*) FROM uploads WHERE round = r.number), g.granted"
+        " FROM rounds r LEFT JOIN grants g ON g.round = r.number ORDER BY r.number DESC LIMIT 1"
     )
+    return None if row is None else Newest(int(row[0]), int(row[1]), str(row[2]), int(row[3]), int(row[4] or 0))
 
 
 def count_reports(connection: Connection, number: int, *, invited_only: bool = False) -> int:
     """How many uploads a round has, or how many of invited clients."""
-    row = connection.one("SELECT COUNT(*) FROM uploads WHERE round = ? AND invited >= ?", number, int(invited_only))
-    return int(row[0]) if row else 0
+    query = "SELECT COUNT(*) FROM uploads WHERE round = ? AND invited >= ?"
+    return int(connection.value(query, number, int(invited_only)))
 
 
 def open_round(
@@ -188,17 +152,16 @@ def open_round(
 
 def state_of_round(connection: Connection, number: int) -> str | None:
     """Whether a round is open, closed, folded or abandoned; None if it has not begun."""
-    row = connection.one("SELECT state FROM rounds WHERE number = ?", number)
-    return None if row is None else str(row[0])
+    state: str | None = connection.value("SELECT state FROM rounds WHERE number = ?", number)
+    return state
 
 
 def next_round(connection: Connection) -> int:
     """The round to go on with: the first that has not ended, or else the one after the last."""
-    row = connection.one("SELECT MIN(number) FROM rounds WHERE state IN ('open', 'closed')")
-    if row is not None and row[0] is not None:
-        return int(row[0])
-    row = connection.one("SELECT COALESCE(MAX(number) + 1, 0) FROM rounds")
-    return int(row[0]) if row else 0
+    number = connection.value("SELECT MIN(number) FROM rounds WHERE state IN ('open', 'closed')")
+    if number is None:
+        number = connection.value("SELECT COALESCE(MAX(number) + 1, 0) FROM rounds")
+    return int(number)
 
 
 def close_round(connection: Connection, number: int, minimum: int, *, invited_only: bool = False) -> int | None:
@@ -207,40 +170,47 @@ def close_round(connection: Connection, number: int, minimum: int, *, invited_on
         closed = connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
         if not closed and state_of_round(connection, number) == "abandoned":
             return None  # the operator has gone back to an earlier version
-        reports = count_reports(connection, number)
         if count_reports(connection, number, invited_only=invited_only) >= minimum:
-            return reports
-        note_end(connection, number)
-        connection.run("UPDATE rounds SET state = 'abandoned', reports = ? WHERE number = ?", reports, number)
-        connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
-        connection.run("UPDATE tallies SET abandoned = abandoned + 1")
+            return count_reports(connection, number)
+        discard_round(connection, number)
         return None
 
 
-def abandon_closed(connection: Connection, number: int) -> None:
-    """End a closed round without a new version, within the caller's transaction: the bytes of its uploads go."""
-    note_end(connection, number)
-    abandoned = connection.run(
-        "UPDATE rounds SET state = 'abandoned',"
-        " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number)"
-        " WHERE number = ? AND state = 'closed'",
+def note_end(connection: Connection, number: int) -> None:
+    """Note when a round ends and how many clients there are then, within the transaction that then ends it."""
+    connection.run(
+        "UPDATE rounds SET ended = ?, devices = (SELECT devices FROM tallies),"
+        " departures = (SELECT departures FROM tallies) WHERE state IN ('open', 'closed') AND number = ?",
+        time.time(),
         number,
     )
-    if abandoned:
-        connection.run("UPDATE tallies SET abandoned = abandoned + 1")
+
+
+def discard_round(connection: Connection, number: int) -> None:
+    """End a round without a new version, within the caller's transaction: the bytes of its uploads go."""
+    note_end(connection, number)
+    discarded = connection.run(
+        "UPDATE rounds SET state = 'abandoned',"
+        " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number)"
+        " WHERE number = ? AND state IN ('open', 'closed')",
+        number,
+    )
     connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+    if discarded:
+        connection.run("UPDATE tallies SET abandoned = abandoned + 1")
+
+
+def discard_rounds(connection: Connection) -> None:
+    """The same of all rounds that are under way."""
+    for (number,) in connection.all("SELECT number FROM rounds WHERE state IN ('open', 'closed')"):
+        discard_round(connection, int(number))
 
 
 def note_rejected(connection: Connection, number: int, reason: str) -> None:
     """Count an aggregate that was not applied, within the caller's transaction; the operator sees the last reason."""
     count = int((get_value(connection, "rejected") or {}).get("count", 0))
     put_value(connection, "rejected", {"count": count + 1, "round": number, "reason": reason})
-    note_refused_aggregate(connection, number)
-
-
-def ask_to_close(connection: Connection, number: int) -> None:
-    """Ask the leader to end a round now."""
-    put_value(connection, "close", number)
+    put_value(connection, _REFUSED, [*(get_value(connection, _REFUSED) or []), number][-RECENT:])
 
 
 # Uploads: how one is kept, once, and how a round's are read to be added up.
@@ -265,9 +235,9 @@ def keep_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]:
 
     The ticket must be of the open round and its version.
     """
-    known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.use)
+    known = _known_upload(connection, upload)
     if known is not None:
-        return ("again" if bytes(known[0]) == upload.digest else "repeated"), int(known[1])
+        return known
     # The lock keeps the round from being closed before this upload is in.
     now = connection.one(f"SELECT number, version FROM rounds WHERE state = 'open'{connection.share_lock()}")
     number = upload.ticket.round_number
@@ -286,16 +256,16 @@ def keep_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]:
         upload.body,
         upload.device,
     )
-    return ("stored" if inserted else _why_not(connection, upload)), number
+    if inserted:
+        return "stored", number
+    banned = connection.value("SELECT banned FROM devices WHERE device = ?", upload.device)
+    return _known_upload(connection, upload) or ("gone" if banned is None else "banned", number)
 
 
-def _why_not(connection: Connection, upload: Upload) -> Outcome:
-    """Why an upload that came in time was not stored."""
-    known = connection.one("SELECT digest FROM uploads WHERE ticket = ?", upload.ticket.use)
-    if known is not None:
-        return "again" if bytes(known[0]) == upload.digest else "repeated"
-    row = connection.one("SELECT banned FROM devices WHERE device = ?", upload.device)
-    return "gone" if row is None else "banned"
+def _known_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int] | None:
+    """Whether an upload that came with this ticket before was the same, and its round."""
+    known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.use)
+    return None if known is None else ("again" if bytes(known[0]) == upload.digest else "repeated", int(known[1]))
 
 
 def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
@@ -303,11 +273,11 @@ def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
 
     In a federation of sums a share that was prepared is in its round's sum already, and stays there.
     """
-    now = connection.one(f"SELECT number FROM rounds WHERE state = 'open'{connection.share_lock()}")
-    if now is not None:
+    number = connection.value(f"SELECT number FROM rounds WHERE state = 'open'{connection.share_lock()}")
+    if number is not None:
         connection.run(
             "DELETE FROM uploads WHERE ticket = ? AND ticket NOT IN (SELECT ticket FROM reports)",
-            use_of(ticket_key, device, int(now[0])),
+            use_of(ticket_key, device, int(number)),
         )
 
 
@@ -384,20 +354,13 @@ def recent_rounds(connection: Connection) -> RecentRounds:
     numbers = {int(number) for number, _, _ in rows}
     refused = numbers.intersection(get_value(connection, _REFUSED) or [])
     since = min(numbers, default=0)
-    bad = connection.one(
+    bad = connection.value(
         "SELECT COALESCE(SUM(count), 0) FROM refusals WHERE round >= ? AND reason NOT IN ('late', 'repeated')", since
     )
-    last = connection.one("SELECT MAX(ended) FROM rounds WHERE state = 'folded'")
     return RecentRounds(
         discarded=tuple(state == "abandoned" for _, state, _ in rows),
         refused=len(refused),
         uploads=sum(int(reports) for _, _, reports in rows),
-        refused_uploads=int(bad[0]) if bad else 0,
-        last_aggregated=None if last is None or last[0] is None else float(last[0]),
+        refused_uploads=int(bad),
+        last_aggregated=connection.value("SELECT MAX(ended) FROM rounds WHERE state = 'folded'"),
     )
-
-
-def note_refused_aggregate(connection: Connection, number: int) -> None:
-    """Note that a round's aggregate was not applied, within the transaction that ends the round."""
-    before = get_value(connection, _REFUSED) or []
-    put_value(connection, _REFUSED, [*before, number][-RECENT:])

@@ -92,10 +92,10 @@ def create_tables(connection: Connection, schema: Sequence[str] = SCHEMA, name: 
             connection.one("SELECT pg_advisory_xact_lock(?)", _LOCK_OF_SCHEMA)
         tables = {str(name) for (name,) in connection.all(_TABLES[connection.dialect])}
         if "store_format" in tables:
-            found = connection.one("SELECT name FROM store_format")
-            if found != (name,):
+            found = connection.value("SELECT name FROM store_format")
+            if found != name:
                 raise StoreError(
-                    f"The store has the format {found[0] if found else ''!r}, and {name!r} is needed. Use the program "
+                    f"The store has the format {found!r}, and {name!r} is needed. Use the program "
                     "that wrote it, or name another with --store."
                 )
             return False

@@ -53,9 +53,8 @@ def current_season(connection: Connection) -> Season:
 
 def put_season(connection: Connection, season: Season) -> None:
     """Keep a season's line, within the caller's transaction."""
-    others = [one for one in all_seasons(connection) if one.number < season.number]
-    later = [one for one in all_seasons(connection) if one.number > season.number]
-    put_value(connection, _SEASONS, [asdict(one) for one in (*others, season, *later)])
+    known = {one.number: one for one in all_seasons(connection)} | {season.number: season}
+    put_value(connection, _SEASONS, [asdict(known[number]) for number in sorted(known)])
 
 
 def close_season(connection: Connection) -> None:

@@ -21,12 +21,9 @@ from federank.secagg.exchange import decode_reports
 from federank.secagg.ring import RingVector, ring_bytes, ring_from
 from federank.secagg.round_config import config_of_offer
 from federank.secagg.upload import Report
-from federank.service.server.store import queries as rounds
 from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.store.grants import uncharge
-from federank.service.server.store.queries import (
-    count_refusals,
-)
+from federank.service.server.store.queries import count_refusals, discard_round
 
 COUNTED, UNOPENED, NORM_TOO_LARGE, COPIED, MALFORMED = "counted", "unopened", "norm-too-large", "copied", "malformed"
 
@@ -56,12 +53,11 @@ class SumRow(NamedTuple):
 
 def put_offer(connection: Connection, number: int, offer: bytes, length: int) -> None:
     """Keep the offer of a round that is about to open; the sum begins at zero."""
-    with connection.transaction():
-        connection.run(
-            "INSERT INTO sums (round, offer, total, members, helper_sum, helper_record, noisy, record)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (round) DO NOTHING",
-            *(number, offer, bytes(4 * length), b"", b"", b"", b"", b""),
-        )
+    connection.run(
+        "INSERT INTO sums (round, offer, total, members, helper_sum, helper_record, noisy, record)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (round) DO NOTHING",
+        *(number, offer, bytes(4 * length), b"", b"", b"", b"", b""),
+    )
 
 
 def abandon_unopened(connection: Connection, config: str) -> None:
@@ -78,8 +74,7 @@ def abandon_unopened(connection: Connection, config: str) -> None:
 
 def renew_offer(connection: Connection, number: int, offer: bytes) -> None:
     """Keep the same offer under another signature."""
-    with connection.transaction():
-        connection.run("UPDATE sums SET offer = ? WHERE round = ?", offer, number)
+    connection.run("UPDATE sums SET offer = ? WHERE round = ?", offer, number)
 
 
 def sum_row(connection: Connection, number: int) -> SumRow | None:
@@ -104,10 +99,9 @@ def unprepared(connection: Connection, number: int, most: int) -> list[tuple[byt
 def add_prepared(connection: Connection, number: int, prepared: list[Prepared], shares: RingVector) -> None:
     """Add the shares of those that count to their round's sum, and drop the bytes of all; once, or not at all."""
     with connection.transaction():
-        row = connection.one(f"SELECT total FROM sums WHERE round = ?{connection.update_lock()}", number)
-        if row is None:
+        total = connection.value(f"SELECT total FROM sums WHERE round = ?{connection.update_lock()}", number)
+        if total is None:
             raise StoreAway(f"Round {number} has no sum; it was never offered.")
-        total: RingVector = ring_from(bytes(row[0])) + shares
         for one in prepared:
             if not connection.run(
                 "INSERT INTO reports (ticket, round, identifier, report, stands) VALUES (?, ?, ?, ?, ?)"
@@ -117,7 +111,9 @@ def add_prepared(connection: Connection, number: int, prepared: list[Prepared], 
                 raise StoreAway(f"An upload of round {number} was prepared by someone else; look again.")
             connection.run("UPDATE uploads SET body = ?, outcome = ? WHERE ticket = ?", b"", one.outcome, one.ticket)
         count_refusals(connection, number, Counter(one.outcome for one in prepared if not one.counts))
-        connection.run("UPDATE sums SET total = ? WHERE round = ?", ring_bytes(total), number)
+        connection.run(
+            "UPDATE sums SET total = ? WHERE round = ?", ring_bytes(ring_from(bytes(total)) + shares), number
+        )
 
 
 def known_identifiers(connection: Connection, number: int) -> set[bytes]:
@@ -134,16 +130,14 @@ def standing_reports(connection: Connection, number: int, *, is_checked: bool) -
 
 def total_of(connection: Connection, number: int) -> RingVector:
     """The sum of shares, without noise: the leader's alone."""
-    row = connection.one("SELECT total FROM sums WHERE round = ?", number)
-    return ring_from(bytes(row[0]) if row else b"")
+    return ring_from(bytes(connection.value("SELECT total FROM sums WHERE round = ?", number) or b""))
 
 
 def put_answer(connection: Connection, number: int, record: bytes, total: RingVector) -> None:
     """Keep the helper's answer."""
-    with connection.transaction():
-        connection.run(
-            "UPDATE sums SET helper_record = ?, helper_sum = ? WHERE round = ?", record, ring_bytes(total), number
-        )
+    connection.run(
+        "UPDATE sums SET helper_record = ?, helper_sum = ? WHERE round = ?", record, ring_bytes(total), number
+    )
 
 
 def put_discarded(connection: Connection, number: int, record: bytes) -> None:
@@ -216,5 +210,5 @@ def listed_rounds(connection: Connection, first: int, most: int) -> list[ListedR
 def abandon_closed(connection: Connection, number: int, record: bytes) -> None:
     """End a closed round without an aggregate: its uploads' bytes and its sum go."""
     with connection.transaction():
-        rounds.abandon_closed(connection, number)
+        discard_round(connection, number)
         put_record(connection, number, record, b"", b"")

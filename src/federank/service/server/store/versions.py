@@ -19,7 +19,7 @@ from federank.federation.server import Content, Published
 from federank.federation.wire import encode_parts
 from federank.service.server.model_versions import full_model
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_value, note_end, put_value
+from federank.service.server.store.queries import discard_rounds, get_value, note_end, put_value
 from federank.service.server.store.seasons import current_season
 
 FULL_MODEL_EVERY = 64
@@ -107,8 +107,8 @@ def _insert_version(connection: Connection, number: int, model: Published, *, is
 
 def newest_version(connection: Connection) -> int:
     """The number of the newest version; -1 where there is none."""
-    row = connection.one("SELECT MAX(version) FROM versions")
-    return -1 if row is None or row[0] is None else int(row[0])
+    version = connection.value("SELECT MAX(version) FROM versions")
+    return -1 if version is None else int(version)
 
 
 def newest_model(connection: Connection, known: Published | None = None) -> Published | None:
@@ -135,8 +135,7 @@ def newest_model(connection: Connection, known: Published | None = None) -> Publ
 
 def model_at(connection: Connection, version: int) -> Published | None:
     """The model as of an earlier version, with the state of its server step; None where it was dropped."""
-    model: Published | None = None
-    state: bytes | None = None
+    model, state = None, None
     for number, is_full, body, changed, remembered in connection.all(
         "SELECT version, is_full, body, changed, state FROM versions WHERE version <= ? AND version >="
         " (SELECT MAX(version) FROM versions WHERE is_full = 1 AND version <= ?) ORDER BY version",
@@ -147,20 +146,19 @@ def model_at(connection: Connection, version: int) -> Published | None:
             model = full_model(int(number), bytes(body), bytes(changed))
         elif model is not None and model.version + 1 == int(number):
             model = model.after(int(number), bytes(body))
-        state = None if remembered is None else bytes(remembered)
-    if model is None or model.version != version:
-        return None
-    return model if state is None else model._replace(content=model.content._replace(state=load(state)))
+        state = remembered
+    return None if model is None or model.version != version else _with_state(model, state)
 
 
 def model_to_fold(connection: Connection) -> Published:
     """The newest version, with the state of its server step."""
     model = newest_model(connection)
     assert model is not None, "a federation is established with a model"
-    row = connection.one("SELECT state FROM versions WHERE version = ?", model.version)
-    if row is None or row[0] is None:
-        return model
-    return model._replace(content=model.content._replace(state=load(bytes(row[0]))))
+    return _with_state(model, connection.value("SELECT state FROM versions WHERE version = ?", model.version))
+
+
+def _with_state(model: Published, state: Any) -> Published:
+    return model if state is None else model._replace(content=model.content._replace(state=load(bytes(state))))
 
 
 # A way back: an earlier version is published again, as a new one.
@@ -212,27 +210,10 @@ def roll_back(connection: Connection, version: int, extend: Extend) -> Published
 
 def publish_between(connection: Connection, newest: Published, model: Published) -> Published:
     """Publish a version that no round has made, and give up the rounds that are under way."""
-    give_up_rounds(connection)
-    row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
-    put_all(connection, int(row[0]) if row else 0, model)
+    discard_rounds(connection)
+    put_all(connection, int(connection.value("SELECT COALESCE(MAX(number), 0) FROM rounds")), model)
     put_value(connection, "skipped", int(get_value(connection, "skipped") or 0) + model.version - newest.version)
     return model
-
-
-def give_up_rounds(connection: Connection) -> None:
-    """Abandon the rounds that are under way, within the caller's transaction."""
-    note_end(connection)
-    given_up = connection.run(
-        "UPDATE rounds SET state = 'abandoned',"
-        " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number) WHERE state IN ('open', 'closed')"
-    )
-    if given_up:
-        connection.run(
-            "UPDATE uploads SET body = ? WHERE round IN (SELECT number FROM rounds WHERE state = 'abandoned')"
-            " AND LENGTH(body) > 0",
-            b"",
-        )
-        connection.run("UPDATE tallies SET abandoned = abandoned + ?", given_up)
 
 
 # After a backup has been restored: numbers that were given out since it was made must not be given out again.
@@ -246,9 +227,8 @@ def jump_ahead(connection: Connection) -> int:
     model = model_to_fold(connection)
     version = model.version + LEAP
     with connection.transaction():
-        row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
-        number = (int(row[0]) if row else 0) + LEAP
-        give_up_rounds(connection)
+        number = int(connection.value("SELECT COALESCE(MAX(number), 0) FROM rounds")) + LEAP
+        discard_rounds(connection)
         connection.run("INSERT INTO rounds (number, version, state) VALUES (?, ?, 'skipped')", number, version)
         everything = np.full_like(model.changed, version)
         put_all(connection, number, model._replace(version=version, changed=everything))
