@@ -21,10 +21,9 @@ from federank.secagg.ring import implausible
 from federank.service.client.federation import read_catalogue, read_info, read_rows
 from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.config import read_config
-from federank.service.server.rounds import PublishedModel, Rejected
+from federank.service.server.rounds import PublishedModel, Rejected, defences_of, form_of
 from federank.service.server.secure_config import SecaggSpec
 from federank.service.server.secure_rounds import Summed
-from federank.service.server.service import defences_of, form_of
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import get_value

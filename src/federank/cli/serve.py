@@ -308,6 +308,17 @@ def _spec(reading: Reading, name: str, served: ServerMethod, values: dict[str, A
     options = {name: option_name(name, served.name, _reserved()) for name in sorted(served.federation_settings)}
     settings = {name: values[option] for name, option in options.items() if values[option] is not None}
     named = click.get_current_context().meta.get(METHOD_NAMED, True)
+    texts = {
+        "suggested_policy": suggested_policy(
+            values["suggest_pi"], values["suggest_sharing"], values["suggest_item_epsilon"]
+        ),
+        "noun": None if values["noun"] is None else noun_of(values["noun"]),
+        "description": words("description"),
+        "seen": words("seen", LONGEST_NOUN),
+        "run_by": words("run_by"),
+        "language": None if values["language"] is None else language_of(values["language"]),
+        "upload_period": values["every"],
+    }
     return FederationSpec(
         data=data,
         source=reading.source,
@@ -317,15 +328,7 @@ def _spec(reading: Reading, name: str, served: ServerMethod, values: dict[str, A
         settings=preset | settings,
         rounds=given_settings(RoundSettings, values),
         start_from=values["start_from"],
-        suggested_policy=suggested_policy(
-            values["suggest_pi"], values["suggest_sharing"], values["suggest_item_epsilon"]
-        ),
-        noun=None if values["noun"] is None else noun_of(values["noun"]),
-        description=words("description"),
-        seen=words("seen", LONGEST_NOUN),
-        language=None if values["language"] is None else language_of(values["language"]),
-        upload_period=values["every"],
-        run_by=words("run_by"),
+        texts={name: text for name, text in texts.items() if text is not None},
         restored=values["restored"],
         new_admin_token=values["new_admin_token"],
         sums=_secagg_spec(values),

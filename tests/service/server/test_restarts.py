@@ -67,7 +67,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with data, and no one who serves: only what precedes it is carried out."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
-    monkeypatch.setattr("federank.cli.helper.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.helper.serve", lambda *_, **__: 0)
     rows = [f"{user},{item},{1 + (user + item) % 5},{user * item}" for user in range(30) for item in range(12)]
     Path("table.csv").write_text("\n".join(["user,item,rating,time", *rows]))
     Path("titles.csv").write_text("item,title\n" + "\n".join(f"{item},Film {item}" for item in range(12)))

@@ -12,7 +12,7 @@ from federank.federation.defences import Rows, defend
 from federank.federation.wire import encode
 from federank.methods.fpl.method import FPL, FPLUpdate
 from federank.service.server.model_versions import first_model
-from federank.service.server.service import defences_of
+from federank.service.server.rounds import defences_of
 from federank.service.server.settings import TrustSettings
 
 FORM = FPL_SERVER.form(FPL(factors=3, triples=2), ITEMS, 2.0)

@@ -104,18 +104,14 @@ def establish(
         put_value(connection, "rounds", asdict(rounds))
         put_value(connection, "trained", trained is not None)
         put_content(connection, CATALOGUE, catalogue.content)
-        put_season(connection, _first_season(served, settings, sums))
+        guarantee = {} if sums is None else sums.guarantee._asdict()
+        put_season(connection, Season(number=1, uploads=served.uploads_of(settings), began=now(), **guarantee))
         if agreement is not None:
             put_agreement(connection, agreement)
             put_content(connection, FIRST, stored_content(model.content))
         put_all(connection, 0, model)
         note_action(connection, "established", name=config["name"], items=data.n_items)
     return token
-
-
-def _first_season(served: ServerMethod, settings: Any, sums: SecaggSpec | None) -> Season:
-    guarantee = {} if sums is None else sums.guarantee._asdict()
-    return Season(number=1, uploads=served.uploads_of(settings), began=now(), **guarantee)
 
 
 def renew_admin_token(connection: Connection) -> str:
@@ -153,18 +149,8 @@ class FederationSpec:
     """Those of `RoundSettings` that are given."""
     start_from: Path | None = None
     """A trained model whose item factors a new federation begins with."""
-    suggested_policy: dict[str, Any] | None = None
-    noun: dict[str, str] | None = None
-    description: str | None = None
-    """What people should know of it before they take part."""
-    seen: str | None = None
-    """What someone says of an item that they know already."""
-    run_by: str | None = None
-    """Who runs it, in their own words."""
-    language: str | None = None
-    """Language of the name and the description."""
-    upload_period: float | None = None
-    """Seconds: a client uploads at most once in each such period."""
+    texts: dict[str, Any] = field(default_factory=dict)
+    """What is published beside it: those of `TEXTS`, `suggested_policy` and `upload_period` that are given."""
     sums: SecaggSpec | None = None
     """A helper, where uploads are to be such that no single server can read one."""
     plain: bool = False
@@ -210,8 +196,13 @@ def open_store(address: str, spec: FederationSpec, log: Log | None = None) -> st
         with database.connection() as connection:
             create_tables(connection)
             config = read_config(connection)
-            token = _begin(connection, spec) if config is None else None
-            if config is not None:
+            token = None
+            if config is None:
+                trained = None if spec.start_from is None else load_model(spec.start_from)
+                served, settings, rounds = _chosen(spec, getattr(trained, "name", DEFAULT_METHOD))
+                more: dict[str, Any] = {"served": served, "name": spec.name, "trained": trained, "sums": spec.sums}
+                token = establish(connection, settings, spec.data(), rounds, **more)
+            else:
                 _go_on(connection, config, spec)
                 for flag in ignored_flags(connection, config, spec):
                     (log or Log(None)).say(
@@ -221,18 +212,10 @@ def open_store(address: str, spec: FederationSpec, log: Log | None = None) -> st
                         given=flag.given,
                         in_force=flag.in_force,
                     )
-            values = {
-                "description": spec.description,
-                "run_by": spec.run_by,
-                "language": spec.language,
-                "upload_period": DEFAULT_UPLOAD_PERIOD
-                if config is None and spec.upload_period is None
-                else spec.upload_period,
-                "seen": spec.seen,
-                "suggested_policy": spec.suggested_policy,
-                "noun": spec.noun or (usual_noun(spec.source) if config is None else None),
-                _FIRST_START: spec.first_start() if config is None else None,
-            }
+            values = dict(spec.texts)
+            if config is None:
+                usual = {"upload_period": DEFAULT_UPLOAD_PERIOD, "noun": usual_noun(spec.source)}
+                values = usual | values | {_FIRST_START: spec.first_start()}
             for name, value in values.items():
                 if value is not None:
                     with connection.transaction():
@@ -247,13 +230,6 @@ def open_store(address: str, spec: FederationSpec, log: Log | None = None) -> st
         raise
     finally:
         database.release()
-
-
-def _begin(connection: Connection, spec: FederationSpec) -> str | None:
-    trained = None if spec.start_from is None else load_model(spec.start_from)
-    served, settings, rounds = _chosen(spec, getattr(trained, "name", DEFAULT_METHOD))
-    data = spec.data()
-    return establish(connection, settings, data, rounds, served=served, name=spec.name, trained=trained, sums=spec.sums)
 
 
 def _chosen(spec: FederationSpec, learnt_by: str) -> tuple[ServerMethod, Any, RoundSettings]:
@@ -342,7 +318,7 @@ def _refuse_idle_settings(served: ServerMethod, spec: FederationSpec) -> None:
 
 def _refuse_sharing(served: ServerMethod, spec: FederationSpec) -> None:
     """A suggestion that clients could not follow is not made."""
-    suggested = (spec.suggested_policy or {}).get("sharing")
+    suggested = spec.texts.get("suggested_policy", {}).get("sharing")
     if suggested not in (None, *served.kind.sharing_policies):
         raise SettingError(
             f"--suggest-sharing is {suggested}, but clients of {served.name} decide once for its lifetime; "

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from federank._numerics.arrays import IntVector
@@ -73,6 +72,12 @@ LONGEST_NOUN = 30
 LONGEST_WORDS = 400
 
 
+TEXTS = ("noun", "description", "seen", "run_by", "joining", "language", "translations")
+"""What an item is called, one and many of them; what people should know of the federation; the button that hides an
+item that someone knows already; who runs it, in their own words; how someone on the same network joins; the language of
+name and description, as in HTML; name, description and noun in other languages."""
+
+
 class FederationConfig(NamedTuple):
     """What a federation is."""
 
@@ -84,17 +89,11 @@ class FederationConfig(NamedTuple):
     ticket_key: bytes
     admin_hash: bytes
     suggested_policy: dict[str, Any] | None
-    noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
+    texts: dict[str, Any]  # what people should know of it before they take part, by the names in TEXTS
     season: Season = Season(number=1)
     sums: Agreement | None = None  # where uploads are such that no single server can read one
-    description: str | None = None  # what people should know of it before they take part
-    seen: str | None = None  # the button that hides an item that someone knows already: Seen it
-    run_by: str | None = None  # who runs it, in their own words
-    joining: dict[str, Any] | None = None  # how someone on the same network joins: an address, a code, a fingerprint
     trained: bool = False  # whether the first model had learnt from people
     upload_period: float = 0.0  # seconds: a client uploads at most once in each such period
-    language: str | None = None  # of its name and description, as in HTML: en, pt-BR
-    translations: dict[str, dict[str, Any]] | None = None  # name, description and noun in other languages
 
     @property
     def public_method(self) -> str:
@@ -119,15 +118,6 @@ class FederationConfig(NamedTuple):
         A federation begun again at the same address has another one, whatever else is the same.
         """
         return federation_id_of(self.ticket_key)
-
-    def client_settings(self) -> dict[str, Any]:
-        """The settings that clients need."""
-        published: dict[str, Any] = self.settings.public_settings()
-        return published
-
-    def kept_settings(self) -> dict[str, Any]:
-        """All settings of the method, as the federation config keeps them."""
-        return asdict(self.settings)
 
     def extend(self, content: Content, n_items: int) -> Content:
         """The content of an earlier version with rows for items that were added since."""
@@ -175,6 +165,8 @@ def read_config(connection: Connection) -> FederationConfig | None:
     assert catalogue is not None, "federation config and catalogue are written together"
     served = server_method(kept["method"])
     settings = served.kind.made(kept["settings"])
+    # What the operator has named, over what goes with the method's settings.
+    usual, suggested = served.suggests(settings), get_value(connection, "suggested_policy")
     return FederationConfig(
         name=kept["name"],
         served=served,
@@ -184,24 +176,12 @@ def read_config(connection: Connection) -> FederationConfig | None:
         season=current_season(connection),
         ticket_key=bytes.fromhex(kept["ticket_key"]),
         admin_hash=bytes.fromhex(get_value(connection, "admin")),
-        suggested_policy=_suggested(served, settings, get_value(connection, "suggested_policy")),
-        noun=get_value(connection, "noun"),
+        suggested_policy=suggested if usual is None else usual | (suggested or {}),
+        texts={name: get_value(connection, name) for name in TEXTS},
         sums=get_agreement(connection),
-        description=get_value(connection, "description"),
-        seen=get_value(connection, "seen"),
-        run_by=get_value(connection, "run_by"),
-        joining=get_value(connection, "joining"),
         trained=get_value(connection, "trained"),
         upload_period=float(get_value(connection, "upload_period") or 0),
-        language=get_value(connection, "language"),
-        translations=get_value(connection, "translations"),
     )
-
-
-def _suggested(served: ServerMethod, settings: Any, named: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What clients are suggested: what the operator has named, over what goes with the method's settings."""
-    usual = served.suggests(settings)
-    return named if usual is None else usual | (named or {})
 
 
 def suggested_policy(pi: float | None, sharing: str | None, item_epsilon: float | None) -> dict[str, Any] | None:

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import IntVector
-from federank.errors import BadMessage
+from federank.errors import BadMessage, SettingError
 from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
 from federank.federation.server import Content, Form, Published
+from federank.secagg.upload import upload_bytes
 from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.helper_line import REMEDIES, HelperLine
 from federank.service.server.logs import Log
@@ -30,7 +31,7 @@ from federank.service.server.methods import ServerMethod
 from federank.service.server.model_versions import signals_of
 from federank.service.server.secure_config import Agreement
 from federank.service.server.secure_rounds import RoundOfSums, Unavailable
-from federank.service.server.settings import RoundSettings
+from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Connection, Database, LeaderLock, StoreAway
 from federank.service.server.store.evaluation import undo_fall
 from federank.service.server.store.grants import uncharge_absent
@@ -76,6 +77,31 @@ class SeasonBegun(Exception):
 
 class Stopped(Exception):
     """The server is about to end; the round stays open for the next."""
+
+
+def form_of(config: FederationConfig, trust: TrustSettings) -> Form:
+    """What an upload must look like; those of sums have one length in a round."""
+    form = config.served.form(config.settings, config.n_items, trust.most_norm)
+    if config.sums is None:
+        return form
+    if trust.keep_updates:
+        raise SettingError(
+            "keep_updates is on, but this federation's uploads are added up as they come and none is kept; leave "
+            "--keep-updates out."
+        )
+    terms = config.sums.config
+    longest = max(terms.length_of(stage) for stage in range(min(2, terms.messages)))
+    check = terms.norm_check()
+    return form._replace(most_bytes=upload_bytes(longest, check), check=check)
+
+
+def defences_of(config: FederationConfig, trust: TrustSettings) -> Defences:
+    """What one server step may do: as the operator says, or as the method has it."""
+    row, move = config.served.kind.defences
+    return Defences(
+        row if trust.row_quantile is None else trust.row_quantile,
+        move if trust.move_quantile is None else trust.move_quantile,
+    )
 
 
 class PublishedModel:
@@ -264,22 +290,17 @@ class Leader:
         self,
         database: Database,
         config: FederationConfig,
-        form_of: Callable[[FederationConfig], Form],
-        keep_updates: bool,
+        trust: TrustSettings,
         log: Log,
         announce: Callable[[], None],
-        defences: Defences = NO_DEFENCES,
-        rolls_back: bool = False,
-        left_out: Callable[[str], object] = lambda _: None,
-        invited_only: bool = False,
+        left_out: Callable[[str], object],
+        *,
+        invited_only: bool,
     ) -> None:
-        self.invited_only = invited_only
-        self._watches = rolls_back and config.sums is None  # versions of sums follow from sums alone
-        self._database, self._keep, self._form_of = database, keep_updates, form_of
-        self._config, self._form = config, form_of(config)
+        self._database, self._config, self._trust, self._log = database, config, trust, log
+        self.announce, self.left_out, self.invited_only = announce, left_out, invited_only
+        self._form, self._defences = form_of(config, trust), defences_of(config, trust)
         self._lock = LeaderLock(database)
-        self._log = log
-        self.announce, self._defences, self.left_out = announce, defences, left_out
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._stand_by, name="rounds", daemon=True)
@@ -326,13 +347,14 @@ class Leader:
         if current_season(connection).number != self._config.season.number:
             raise SeasonBegun
 
-    def _read_config(self, connection: Connection) -> None:
-        """The federation config as it is now: another season may have begun since."""
+    def _read_store(self, connection: Connection) -> PublishedModel:
+        """Config and model as they are now: another season may have begun, or the operator may have gone back."""
         config = read_config(connection)
         assert config is not None, "a store that was served holds a federation"
-        self._config, self._form = config, self._form_of(config)
+        self._config, self._form = config, form_of(config, self._trust)
         if config.sums is not None:
             abandon_unopened(connection, config.sums.name)
+        return PublishedModel(config, connection, self._defences)
 
     def _stand_by(self) -> None:
         while not self._stopping.is_set():
@@ -389,29 +411,6 @@ class Leader:
             return PlainRounds(connection, model.version, served, form, self)
         return SecureRounds(connection, model, self._config, self._form, self)
 
-    def _record(
-        self, rounds: PlainRounds, shared: PublishedModel, number: int, bounded: dict[str, int]
-    ) -> Callable[[Connection], None]:
-        """What else is written of a round, together with its version: what the bounds did, and the record of sums."""
-        of_sums: Callable[[Connection], None] | None = None
-        progress = self._progress(shared.published)
-        if isinstance(rounds, SecureRounds):
-            model = self._config.served.digest(self._config.settings, shared.published)
-            of_sums = rounds.sums.record(number, model, shared.enrolled)
-
-        def write(connection: Connection) -> None:
-            put_value(connection, "bounded", bounded)
-            put_value(connection, "progress", progress)
-            uncharge_absent(connection, number, self._config.ticket_key)
-            if of_sums is not None:
-                of_sums(connection)
-
-        return write
-
-    def _progress(self, model: Published) -> dict[str, int]:
-        """How far learning has come, in the method's own figures."""
-        return self._config.served.progress(self._config.settings, model.content)
-
     def _discard(
         self, connection: Connection, rounds: PlainRounds, number: int, reason: Unavailable | Rejected
     ) -> None:
@@ -428,51 +427,54 @@ class Leader:
         with connection.transaction():
             discard_round(connection, number)
 
+    def _publish(self, connection: Connection, rounds: PlainRounds, shared: PublishedModel, before: Published) -> None:
+        """Write a version together with the end of its round: what the bounds did, and the record of sums."""
+        number, model, served = shared.round_number - 1, shared.published, self._config.served
+        measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - rounds.opened}
+        bounded = {"held_rows": shared.held, "capped_rows": shared.capped, "capped_items": capped_items(model)}
+        bounded["hidden_items"] = len(hidden_items(model))
+        progress = served.progress(self._config.settings, model.content)
+        of_sums: Callable[[Connection], None] = lambda _: None  # noqa: E731
+        if isinstance(rounds, SecureRounds):
+            digest = served.digest(self._config.settings, model)
+            of_sums = rounds.sums.record(number, digest, shared.enrolled)
+
+        def also(connection: Connection) -> None:
+            put_value(connection, "bounded", bounded)
+            put_value(connection, "progress", progress)
+            uncharge_absent(connection, number, self._config.ticket_key)
+            of_sums(connection)
+
+        is_summed = self._config.sums is not None  # rounds of sums are few, and a season may start from any
+        publish(connection, number, model, measured, self._trust.keep_updates, also, remembers_all=is_summed)
+        self._log.say("round folded", "info", round=number, version=model.version, **measured, **bounded, **progress)
+
     def _lead(self, connection: Connection) -> None:
-        self._read_config(connection)
-        shared = PublishedModel(self._config, connection, self._defences)
+        shared: PublishedModel | None = None
         self.mark_log_dirty()  # anyone who led before may have been cut off
         while True:
+            shared = shared or self._read_store(connection)
             before = shared.published
             try:
                 self.refuse_old_season(connection)
                 rounds = self._rounds_with(connection, before)
                 shared.aggregate(rounds.uploads(rounds.open(shared.round_number)))
             except SeasonBegun:
-                self._read_config(connection)
-                shared = PublishedModel(self._config, connection, self._defences)
-                self.announce()
-                continue
+                shared = None
             except Abandoned:
                 self._log.say("round abandoned", "warning", round=shared.round_number)
-                self.mark_log_dirty()
-                self.announce()
-                shared = PublishedModel(
-                    self._config, connection, self._defences
-                )  # the operator may have gone back meanwhile
-                continue
+                shared = None
             except (Unavailable, Rejected) as reason:
                 self._discard(connection, rounds, shared.round_number, reason)
                 shared.round_number += 1
-                self.mark_log_dirty()
-                self.announce()
-                continue
-            self._faults, self._last_fault = 0, ""
-            number = shared.round_number - 1
-            model = shared.published
-            measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - rounds.opened}
-            bounded = {"held_rows": shared.held, "capped_rows": shared.capped, "capped_items": capped_items(model)}
-            bounded["hidden_items"] = len(hidden_items(model))
-            also = self._record(rounds, shared, number, bounded)
-            is_summed = self._config.sums is not None  # rounds of sums are few, and a season may start from any
-            publish(connection, number, model, measured, self._keep, also, remembers_all=is_summed)
+            else:
+                self._faults, self._last_fault = 0, ""
+                self._publish(connection, rounds, shared, before)
+                # Versions of sums follow from sums alone.
+                watches = self._trust.roll_back_when_worse and self._config.sums is None
+                if watches and (done := undo_fall(connection, self._config.extend)) is not None:
+                    self._log.say("rolled back", "warning", **done)
+                    shared = None
             self.mark_log_dirty()
             self.truncate_log(connection)
-            progress = self._progress(model)
-            self._log.say(
-                "round folded", "info", round=number, version=model.version, **measured, **bounded, **progress
-            )
-            if self._watches and (done := undo_fall(connection, self._config.extend)) is not None:
-                self._log.say("rolled back", "warning", **done)
-                shared = PublishedModel(self._config, connection, self._defences)
             self.announce()

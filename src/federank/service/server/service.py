@@ -10,16 +10,13 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
-from federank.errors import SettingError
-from federank.federation.defences import Defences
 from federank.federation.server import Form
-from federank.secagg.upload import upload_bytes
 from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.http.limits import Ranges, TokenBuckets
 from federank.service.server.logs import Log
 from federank.service.server.metrics import Health, HealthInputs, Metrics, health_of, round_due
 from federank.service.server.model_versions import EncodedRows
-from federank.service.server.rounds import Leader
+from federank.service.server.rounds import Leader, form_of
 from federank.service.server.selection import Selection
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
@@ -32,22 +29,6 @@ MOST_KNOWN = 200_000
 REFUSALS_SECONDS = 0.5
 
 
-def form_of(config: FederationConfig, trust: TrustSettings) -> Form:
-    """What an upload must look like; those of sums have one length in a round."""
-    form = config.served.form(config.settings, config.n_items, trust.most_norm)
-    if config.sums is None:
-        return form
-    if trust.keep_updates:
-        raise SettingError(
-            "keep_updates is on, but this federation's uploads are added up as they come and none is kept; leave "
-            "--keep-updates out."
-        )
-    terms = config.sums.config
-    longest = max(terms.length_of(stage) for stage in range(min(2, terms.messages)))
-    check = terms.norm_check()
-    return form._replace(most_bytes=upload_bytes(longest, check), check=check)
-
-
 class Service:
     """A worker: its view of the federation, its writer, and its part in the rounds."""
 
@@ -58,16 +39,7 @@ class Service:
         self.encoded = EncodedRows(config.encode)
         self.latest = Latest(database, log, on_version=self._follow_season)
         self.leader = Leader(
-            database,
-            config,
-            lambda now: form_of(now, trust),
-            trust.keep_updates,
-            log,
-            self.latest.wake,
-            defences_of(config, trust),
-            trust.roll_back_when_worse,
-            left_out=self.metrics.upload,
-            invited_only=self.invited_only,
+            database, config, trust, log, self.latest.wake, self.metrics.upload, invited_only=self.invited_only
         )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
         invitations = config.served.uploads_of(config.settings)
@@ -94,12 +66,7 @@ class Service:
 
     async def start(self) -> None:
         """Begin: threads that write, follow the store and lead; tasks that serve those who wait."""
-        loop = asyncio.get_running_loop()
-
-        def on_news() -> None:
-            loop.call_soon_threadsafe(self.selection.wake)
-
-        self.latest.on_news = on_news
+        self.latest.on_news = partial(asyncio.get_running_loop().call_soon_threadsafe, self.selection.wake)
         self.latest.start()
         self._departures = self.latest.departures
         self.writer.start()
@@ -216,22 +183,9 @@ class Service:
                 continue
             self._refusals.clear()
             try:
-                await self.writer.write(_counting(number, counts), REFUSALS)
+                await self.writer.write(partial(count_refusals, number=number, counts=counts), REFUSALS)
             except StoreAway:
                 self._refusals.update(counts)  # counted when the store is back
-
-
-def defences_of(config: FederationConfig, trust: TrustSettings) -> Defences:
-    """What one server step may do: as the operator says, or as the method has it."""
-    row, move = config.served.kind.defences
-    return Defences(
-        row if trust.row_quantile is None else trust.row_quantile,
-        move if trust.move_quantile is None else trust.move_quantile,
-    )
-
-
-def _counting(number: int, counts: dict[str, int]) -> Any:
-    return lambda connection: count_refusals(connection, number, counts)
 
 
 def open_service(address: str, trust: TrustSettings, log: Log) -> Service:

@@ -40,7 +40,7 @@ class Latest:
         self,
         database: Database,
         log: Log,
-        on_news: Callable[[], None] = lambda: None,
+        on_news: Callable[[], object] = lambda: None,
         on_version: Callable[[Connection], None] = lambda _connection: None,
     ) -> None:
         self._database, self._log, self._on_version = database, log, on_version

@@ -6,7 +6,7 @@ import hmac
 import json
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from starlette.requests import Request
@@ -23,7 +23,7 @@ from federank.service.server.seasons import SeasonSpec, begin_season, end_season
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.evaluation import ENOUGH, judged_versions, latest_rounds, pooled, report_of
-from federank.service.server.store.queries import ban, get_value, invite, put_value, withdraw
+from federank.service.server.store.queries import ban, get_value, invite, put_value, tallies, withdraw
 from federank.service.server.store.versions import kept_versions, model_at, roll_back
 from federank.service.server.store.writer import METADATA, TALLIES, all_actions, is_unbroken, note_action
 from federank.service.server.tickets import hash_of_token, new_token
@@ -56,16 +56,18 @@ async def overview(service: Service, request: Request) -> Response:  # noqa: ARG
     rounds, rejected = await service.read(lambda connection: latest_rounds(connection, SHOWN_ROUNDS))
     judged = await service.read(lambda connection: judged_versions(connection, SHOWN_ROUNDS))
     joining = await service.read(lambda connection: get_value(connection, "joining"))
-    tally = await service.read(lambda connection: connection.one("SELECT departures FROM tallies"))
-    config, settings = service.config, service.latest.rounds
+    counts = await service.read(tallies)
+    config, settings, moved = service.config, service.latest.rounds, service.latest.signals.rows
+    hidden = hidden_items(newest(service))
+    items = json.loads(config.catalogue.content)["items"] if len(hidden) or moved else []
     return json_response(
         status_of(service)
         | {
             "name": config.name,
-            "description": config.description,
-            "run_by": config.run_by,
+            "description": config.texts["description"],
+            "run_by": config.texts["run_by"],
             "joining": joining,
-            "left": int(tally[0]) if tally else 0,
+            "left": counts.departures,
             "paused": service.latest.paused,
             "limits": {"minimum": settings.minimum, "enough": settings.target, "deadline": settings.deadline},
             "waiting": service.selection.waiting,
@@ -77,29 +79,15 @@ async def overview(service: Service, request: Request) -> Response:  # noqa: ARG
             "evaluation": [report_of(version, config.span) for version in judged[:SHOWN_JUDGED]],
             "trend": [report_of(version, config.span) for version in pooled(judged, ENOUGH)],
             "largest_move": finite(service.latest.signals.largest_move),
-            "moved_most": moved_most(service),
+            "moved_most": [{"item": items[row]["title"], "move": finite(far)} for row, far in moved],
             "busiest_range_reports": service.ranges.busiest(),
             "held_rows": service.latest.bounded.get("held_rows", 0),
             "capped_rows": service.latest.bounded.get("capped_rows", 0),
             "capped_items": service.latest.bounded.get("capped_items", 0),
-            "hidden_items": hidden(service),
+            "hidden_items": [items[row]["title"] for row in hidden[:SHOWN_ITEMS].tolist()],
             "progress": service.latest.progress,
         }
     )
-
-
-def moved_most(service: Service) -> list[dict[str, Any]]:
-    """The items that the newest version moved farthest, by title, and how far in lengths of a mean row."""
-    items = json.loads(service.config.catalogue.content)["items"] if service.latest.signals.rows else []
-    return [{"item": items[row]["title"], "move": finite(far)} for row, far in service.latest.signals.rows]
-
-
-def hidden(service: Service) -> list[str]:
-    """The first of the items that no client shows, by title."""
-    model = service.latest.model
-    rows = hidden_items(model)[:SHOWN_ITEMS].tolist() if model is not None else []
-    items = json.loads(service.config.catalogue.content)["items"] if rows else []
-    return [items[row]["title"] for row in rows]
 
 
 async def close(service: Service, request: Request) -> Response:  # noqa: ARG001
@@ -148,9 +136,7 @@ async def publish_accuracy(service: Service, request: Request) -> Response:
 
 async def pause(service: Service, request: Request) -> Response:
     """Pause the rounds after the open one, or go on."""
-    paused = (await read_json(service, request)).get("paused")
-    if not isinstance(paused, bool):
-        raise Refusal(422, "malformed", 'Say {"paused": true} or {"paused": false}.')
+    paused = await _given(service, request, bool, "paused", 'Say {"paused": true} or {"paused": false}.')
 
     def remember(connection: Connection) -> None:
         put_value(connection, "paused", paused)
@@ -174,6 +160,14 @@ async def read_json(service: Service, request: Request, most_bytes: int = SMALL_
     return given
 
 
+async def _given(service: Service, request: Request, kind: type[Any], name: str, example: str) -> Any:
+    """One value of what the operator has sent."""
+    value = (await read_json(service, request)).get(name)
+    if type(value) is not kind:  # true and false are integers too
+        raise Refusal(422, "malformed", example)
+    return value
+
+
 # What the operator does to a running federation: versions and a way back, new items, bans, tokens, the log, an export.
 
 
@@ -188,9 +182,7 @@ async def versions(service: Service, request: Request) -> Response:  # noqa: ARG
 
 async def rollback(service: Service, request: Request) -> Response:
     """Publish an earlier version as a new one; the round that is under way is given up."""
-    wanted = (await read_json(service, request)).get("version")
-    if not isinstance(wanted, int) or isinstance(wanted, bool):
-        raise Refusal(422, "malformed", 'Say which version to go back to: {"version": 1200}.')
+    wanted = await _given(service, request, int, "version", 'Say which version to go back to: {"version": 1200}.')
     if service.config.sums is not None:
         raise Refusal(
             409,
@@ -227,7 +219,7 @@ async def new_season(service: Service, request: Request) -> Response:
     unknown = sorted(set(given) - names)
     if unknown:
         raise Refusal(422, "malformed", f"A season has {', '.join(sorted(names))}; found {', '.join(unknown)[:80]}.")
-    if not isinstance(given.get("start_from"), int | None) or isinstance(given.get("start_from"), bool):
+    if type(given.get("start_from")) not in (int, type(None)):
         raise Refusal(422, "malformed", "start_from is the number of a version.")
     season, model = await _changed(service, lambda connection: begin_season(connection, SeasonSpec(**given)))
     service.log.say("season", number=season.number, starts_from=season.starts_from, version=model.version)
@@ -245,9 +237,7 @@ async def end_current_season(service: Service, request: Request) -> Response:  #
 
 async def prune_season(service: Service, request: Request) -> Response:
     """Drop the sums and the versions of a closed season, at both servers."""
-    number = (await read_json(service, request)).get("season")
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise Refusal(422, "malformed", 'Say which season: {"season": 1}.')
+    number = await _given(service, request, int, "season", 'Say which season: {"season": 1}.')
     return json_response(season_lines(await _changed(service, lambda connection: prune(connection, number))))
 
 
@@ -274,9 +264,7 @@ def _wake(service: Service) -> None:
 
 async def ban_device(service: Service, request: Request) -> Response:
     """Take no Update of a client any more, and withdraw the one that is not aggregated yet."""
-    device = (await read_json(service, request)).get("device")
-    if not isinstance(device, str):
-        raise Refusal(422, "malformed", 'Say which client to ban: {"device": "..."}, by its name.')
+    device = await _given(service, request, str, "device", 'Say which client: {"device": "..."}, by its name.')
 
     def act(connection: Connection) -> bool | None:
         is_new = ban(connection, device)
@@ -296,7 +284,7 @@ async def ban_device(service: Service, request: Request) -> Response:
 async def make_invitations(service: Service, request: Request) -> Response:
     """New invitations, shown this once: each lets one client enrol where only the invited may."""
     count = (await read_json(service, request)).get("count", 1)
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_INVITATIONS:
+    if type(count) is not int or not 1 <= count <= MOST_INVITATIONS:
         raise Refusal(422, "malformed", f'Say how many: {{"count": 100}}, from 1 to {MOST_INVITATIONS:,}.')
     codes = [new_token() for _ in range(count)]
 
@@ -339,7 +327,7 @@ async def export(service: Service, request: Request) -> Response:
         "method": service.config.served.name,
         "name": service.config.name,
         "version": number,
-        "settings": service.config.kept_settings(),
+        "settings": asdict(service.config.settings),
     }
     content = model.content
     known = service.config.served.learnt_from(service.config.settings, content)

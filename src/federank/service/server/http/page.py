@@ -212,14 +212,14 @@ def first_sight(config: FederationConfig, model: Published) -> str:
     tables = model.content.tables
     vectors = tables["vectors"]
     popularity = tables["biases"] if "biases" in tables else vectors @ vectors.sum(axis=0)
-    settings = config.client_settings()
+    settings = config.settings.public_settings()
     if settings.get("min_support", 1) > 1:  # as in web/methods/frugal.js: what is not supported comes last
         popularity = np.where(tables["weights"] > 0, popularity, -np.inf)
     items = json.loads(config.catalogue.content)["items"]
     most_popular = [n for n in np.argsort(-popularity[: len(items)], kind="stable") if not items[n].get("ended")]
     content = {
-        "language": config.language or "",
-        "noun": config.noun or {"one": "item", "many": "items"},
+        "language": config.texts["language"] or "",
+        "noun": config.texts["noun"] or {"one": "item", "many": "items"},
         "count": len(most_popular),
         "rated": "lowest" in settings,
         "items": [items[number] for number in most_popular[:FIRST_ITEMS]],
@@ -240,10 +240,10 @@ def preferred(header: str, languages: Mapping[str, Any]) -> str:
 
 
 def _document(page: str, code: str, words: Mapping[str, Any], config: FederationConfig) -> str:
-    own = (config.translations or {}).get(code, {})
+    own = (config.texts["translations"] or {}).get(code, {})
     name = own.get("name") or config.name
-    description = own.get("description") or config.description or words["page.description"]
-    foreign = "" if own or config.language in (None, code) else f' lang="{config.language}"'
+    description = own.get("description") or config.texts["description"] or words["page.description"]
+    foreign = "" if own or config.texts["language"] in (None, code) else f' lang="{config.texts["language"]}"'
 
     def worded(match: re.Match[str]) -> str:
         text = words.get(match[3])

@@ -58,7 +58,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "federation_id": config.federation_id,
             "name": config.name,
             "method": config.public_method,
-            "recipe": config.client_settings(),
+            "recipe": config.settings.public_settings(),
             "items": config.n_items,
             "catalogue": config.catalogue.digest,
             "version": newest(service).version,
@@ -73,17 +73,12 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "uploads": config.kind,
             "sums": _canonical_texts(config),
             "season": season_lines(config.season),
-            "noun": config.noun,
-            "description": config.description,
-            "seen": config.seen,
-            "run_by": config.run_by,
             "trained": config.trained,
             "invited_only": service.invited_only,
-            "joining": config.joining,
             "upload_period_seconds": config.upload_period,
-            "language": config.language,
-            "translations": config.translations or {},
-        },
+        }
+        | config.texts
+        | {"translations": config.texts["translations"] or {}},
         headers={"Cache-Control": "no-cache"},  # a page must notice at once that another federation has begun
     )
 
