@@ -14,11 +14,11 @@ from tests.service.web.conversing import conversing
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.federation.client import ClientMethod, History, Model
+from federank.federation.client import History, Model
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.methods.fpl.method import FPL
 from federank.methods.frugal.method import Frugal
-from federank.service.client.methods import client_method
+from federank.service.client.methods import ClientMethod
 
 METHODS = Path(fr.__file__).parent / "service" / "web" / "methods" / "registry.js"
 SEED, USER, FACTORS = 7, 0, 4
@@ -32,7 +32,6 @@ class Case(NamedTuple):
 
     trained: fr.Recommender
     method: str
-    client: ClientMethod
     settings: Any
 
     @property
@@ -58,7 +57,7 @@ class Case(NamedTuple):
         return Model(1, tables, overall)
 
     def on_the_client(self):
-        return self.client.home_vector(self.settings, SEED, USER, self.history, self.model)
+        return ClientMethod(self.settings, secure=False).home_vector(SEED, USER, self.history, self.model)
 
     def enrolled(self):
         ids = self.trained.item_ids[self.history.items].tolist()
@@ -79,7 +78,7 @@ def fpl():
     chosen = {"factors": FACTORS, "seed": SEED, "epochs": 5, "learning_rate": 0.1}
     model = fr.FPL(**chosen, sharing="fixed-subset", pi=0.5, basis="shared").fit(LIKES)
     settings = FPL(n_items=LIKES.n_items, factors=FACTORS, triples=4, learning_rate=0.1)
-    return Case(model, "fpl", client_method("fpl", secure=False), settings)
+    return Case(model, "fpl", settings)
 
 
 def frugal():
@@ -88,16 +87,13 @@ def frugal():
     return Case(
         model,
         "frugal",
-        client_method("frugal", secure=False),
         Frugal(n_items=LIKES.n_items, factors=FACTORS, uploads_per_client=5, activity=activity),
     )
 
 
 def pmf():
     model = fr.PMF(factors=FACTORS, seed=SEED, iterations=20, learning_rate=0.05).fit(STARS)
-    return Case(
-        model, "pmf", client_method("pmf", secure=False), PMF(n_items=STARS.n_items, factors=FACTORS, learning_rate=0.1)
-    )
+    return Case(model, "pmf", PMF(n_items=STARS.n_items, factors=FACTORS, learning_rate=0.1))
 
 
 def svdpp():
@@ -105,7 +101,6 @@ def svdpp():
     return Case(
         model,
         "svdpp",
-        client_method("svdpp", secure=False),
         SVDPlusPlus(n_items=STARS.n_items, factors=FACTORS, learning_rate=0.1),
     )
 

@@ -24,6 +24,7 @@ from federank.methods.frugal.private_server import (
 from federank.methods.frugal.protocol import make_frugal_broadcast
 from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import encode_frugal_broadcast
+from federank.methods.registry import federated_method
 from federank.privacy.accountant import mu_for
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, shared_profile
@@ -33,7 +34,7 @@ from federank.secagg import ring as masks
 from federank.secagg import ring as rounding
 from federank.secagg import upload
 from federank.secagg.proof.parameters import Parameters
-from federank.service.client.methods import client_method
+from federank.service.client.methods import ClientMethod
 from tests.golden.models import PAIRS, RATINGS, city
 from tests.secagg import worlds as rounds_of_sums
 from tests.service.web.conversing import conversing
@@ -96,11 +97,11 @@ def model_of(method):
 
 def sent(method, recipe, policy):
     """The parts of the message that a Python client sends in its first round."""
-    known = client_method(method, secure=False)
+    known = ClientMethod(federated_method(method).announced(recipe, ITEMS, secure=False), secure=False)
     taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
     nothing = RoundVector(np.zeros(FACTORS, np.float32), None, frozenset())
     ratings = STARS[np.isin(HISTORY, taken.profile)]
-    person = User(SEED, USER, known.settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing, None, ratings)
+    person = User(SEED, USER, policy, taken, nothing, None, ratings)
     played = known.play(person, model_of(method), Ledger(), ROUND)
     vector = {} if method == "frugal" else {"own vector": played.vector.values}
     return parts_of(method, played.body) | vector

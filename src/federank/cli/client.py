@@ -113,7 +113,7 @@ def simulate(server: str, processes: int, as_json: bool, **values: Any) -> None:
             raise SettingError("When should the simulation end? Add --rounds N or --seconds X.")
         result = rehearse(rehearsal, processes)
         report = {"devices": len(result.users)} | result.tally.report()
-        report["full_model_bytes"] = federation.info.most_model_bytes - 4096
+        report["full_model_bytes"] = federation.info.rules.model_bytes - 4096
         if split is not None:
             federation = fetch_federation(client)  # another season may have begun meanwhile
             model = fetch_model(client, federation.info)
@@ -285,7 +285,7 @@ def _enrol(
             f"One {what} of your history is held back, for the client's lifetime. The server receives at most five "
             f"reports of {question}, each wrong with probability 1/4. The {what} itself is never sent."
         )
-    allowed = info.rules.messages(info.settings, chosen.policy)
+    allowed = info.rules.messages(chosen.policy)
     if allowed is not None:
         note(f"At most {plural(allowed, 'upload')} of this client in a season.")
 

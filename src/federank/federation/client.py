@@ -1,8 +1,5 @@
-"""What a client must know of a method: one record of functions, found by the name that a federation announces.
-
-The records here are what these functions take and return: the shared model as the client has it, the vector that it may
-keep from round to round, and what a round leaves on the client before anything is sent. A method on the interface
-(method.py) needs no such record: service/client/methods.py derives it.
+"""What a client has and makes: the shared model, the vector that it may keep from round to round, and what a round
+leaves on the client before anything is sent. service/client/methods.py derives how from a method's interface.
 
 Under secure aggregation an upload is rounded to integers and split in two. The chances of rounding, the seed and the id
 are the operating system's. What an upload costs is counted before it is made: (norm / noise)^2 of what all uploads of a
@@ -15,7 +12,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -25,7 +21,6 @@ from safetensors.numpy import load
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import BadAnswer, BadMessage, Diverged
-from federank.federation.method import Scale
 from federank.federation.wire import Array, encode_parts
 from federank.privacy.accountant import epsilon_of_mu
 from federank.privacy.ledger import Ledger
@@ -195,12 +190,10 @@ class RoundVector(NamedTuple):
 
 
 class User(NamedTuple):
-    """A client in a round: its random numbers, settings, shared profile and state."""
+    """A client in a round: its random numbers, policy, shared profile and state."""
 
     seed: int
     user: int
-    settings: Any
-    n_items: int
     policy: Policy
     taken: SharedProfile
     kept: RoundVector
@@ -215,59 +208,6 @@ class Played(NamedTuple):
     body: bytes
     rows: int  # number of items in the update
     recorded: IntVector  # items whose ledger lines are new or changed
-
-
-class SecureClientMethod(NamedTuple):
-    """What a client must know of a method whose messages no single server reads, to check what the federation config
-    says.
-    """
-
-    public_settings: Callable[[Any], dict[str, Any]]
-    """(settings) -> those that the leader publishes, and that must be those whose digest the federation config has."""
-    shape: Callable[[Any], tuple[str, int, str]]
-    """(settings) -> the federation config's recipe, numbers a row and longest message, as decimal text."""
-    messages: Callable[[Any], int]
-    """(settings) -> how many uploads a client makes over its lifetime."""
-    rows: Callable[[Any, Model], int]
-    """(settings, model) -> how many items uploads on it cover."""
-    min_support: Callable[[Any], int]
-    """(settings) -> how many users an item needs to be in more uploads than those of the first stage."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClientMethod:
-    """What a client must know of a method."""
-
-    settings_of: Callable[[dict[str, Any], int], Any]
-    """(announced settings, number of items) -> settings; raises where they cannot be followed."""
-    model_bytes: Callable[[Any, int], int]
-    """(settings, number of items) -> no model is longer on the wire."""
-    read_rows: Callable[[Any, bytes, int], Rows]
-    """(settings, content, number of items) -> rows that were checked; raises `BadMessage`."""
-    first_vector: Callable[[Any, int, int], FloatVector]
-    """(settings, seed, user) -> the vector that a client begins with."""
-    sharing_policy: Callable[[Policy], Policy]
-    """The policy that decides what the client takes part with; raises where the method cannot keep it."""
-    messages: Callable[[Any, Policy], int | None]
-    """(settings, policy) -> uploads over a lifetime at most; None: no limit."""
-    play: Callable[[User, Model, Ledger, int], Played]
-    """One round, recorded in the ledger; nothing is sent yet."""
-    home_vector: Callable[[Any, int, int, History, Model], FloatVector]
-    """(settings, seed, user, history, model) -> the vector to recommend from, learnt at home."""
-    scores: Callable[[Any, Model, FloatVector], FloatVector]
-    """(settings, model, vector) -> how good each item is; -inf for what must not be recommended."""
-    counts_messages: bool
-    """Whether the ledger counts uploads against a quota."""
-    is_home_alone: bool
-    """Whether recommendations always come from the home vector."""
-    scale: Callable[[Any], Scale | None] = lambda _settings: None
-    """(settings) -> the rating scale; None where items are liked, and not rated."""
-    needs_others: bool = True
-    """Whether there must be items that its owner does not have: to compare with, or to hide among."""
-    state_size: Callable[[Any], int] = lambda settings: int(settings.factors)
-    """(settings) -> how many numbers a client keeps between rounds."""
-    summed: SecureClientMethod | None = None
-    """Where its messages may be such that no single server reads one."""
 
 
 # A model that makes a client's numbers overflow is refused, and nothing is sent.

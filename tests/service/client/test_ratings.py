@@ -199,7 +199,7 @@ def test_evaluation_compares_a_withheld_rating(federation, enrolled, state):
         assert held_back not in store.training_history().items
         model = store.model(identity.info)
         history = store.training_history()
-        taste = identity.info.rules.home_vector(identity.info.settings, 0, 0, history, model)
+        taste = identity.info.rules.home_vector(0, 0, history, model)
         off = abs(np.clip(model.vectors[held_back] @ taste, 1, 5) - STARS[held_back]) / 4
         assert near(store, identity, model, held_back, off + 0.01)
         assert not near(store, identity, model, held_back, off - 0.01) or off < 0.01

@@ -5,7 +5,7 @@ import pytest
 
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage
-from federank.service.client.methods import client_method
+from federank.service.client.methods import ClientMethod
 from federank.service.server.config import FederationConfig, why_unreadable
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model
@@ -25,9 +25,8 @@ def first(method):
 def read(method, served, settings, model):
     """The rows that a client reads from what the server encodes."""
     content = served.encode(settings, model, model.rows_since(None), 0)
-    config = FederationConfig("", served, settings, None, ITEMS, None, b"", b"", None, None)
-    client = client_method(method, secure=False)
-    return client.read_rows(client.settings_of(config.client_settings(), ITEMS), content, len(model.changed))
+    announced = served.kind.announced(settings.public_settings(), ITEMS, secure=False)
+    return ClientMethod(announced, secure=False).read_rows(content)
 
 
 def changed(model, row, value):

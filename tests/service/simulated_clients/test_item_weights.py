@@ -40,10 +40,10 @@ def test_clients_score_as_in_the_simulation(given):
     expected = trained(federation.settings)
     for user in (0, 5, 9):
         history = History(DATA.profiles.of(user))
-        found = rules.scores(settings, model, rules.home_vector(settings, 1, user, history, model))
+        found = rules.scores(model, rules.home_vector(1, user, history, model))
         wanted = expected._score_users(np.array([user]))[0]
         assert np.corrcoef(found, wanted)[0, 1] > (0.8 if given else 0.999)
-        low_rank = model.vectors @ rules.home_vector(settings, 1, user, history, model)[: settings.factors]
+        low_rank = model.vectors @ rules.home_vector(1, user, history, model)[: settings.factors]
         assert np.abs(found - low_rank).max() > 0.1 * np.abs(low_rank).max()
     np.testing.assert_allclose(federation.clients.scores(model, None)[9], found, atol=1e-6)
 
@@ -53,9 +53,9 @@ def test_weights_are_sent_with_changed_rows():
     now, served, rules = federation.published, federation.served, federation.info.rules
     full = served.encode(federation.settings, now, now.rows_since(None), 0)
     nothing = served.encode(federation.settings, now, now.rows_since(now.version), 0)
-    assert len(nothing) < 1000 < len(full) <= rules.model_bytes(federation.info.settings, ITEMS)
+    assert len(nothing) < 1000 < len(full) <= rules.model_bytes
     have = federation.received()
-    rows = rules.read_rows(federation.info.settings, nothing, ITEMS)
+    rows = rules.read_rows(nothing)
     assert have.merged(rows.items, rows.model).overall.keys() == have.overall.keys()
     assert most_bytes(ITEMS) > len(full) - len(
         played(item_weights="none").served.encode(

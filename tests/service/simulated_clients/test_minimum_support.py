@@ -19,7 +19,7 @@ from federank.methods.frugal.wire import decode_any_frugal_update, encode_frugal
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile
 from federank.secagg.config import config_from
-from federank.service.client.methods import client_method
+from federank.service.client.methods import ClientMethod
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model
 from federank.service.server.season_rows import season_content, season_rows
@@ -55,9 +55,9 @@ class Federation:
             )
         self.settings = self.served.settle(asked, data, trained)
         self.published = first_model(self.served.first_content(self.settings, data, trained))
-        rules = client_method("frugal", secure=secure)
-        settings = rules.settings_of(self.settings.public_settings(), data.n_items)
-        info = SimpleNamespace(settings=settings, n_items=data.n_items, rules=rules)
+        settings = Frugal.announced(self.settings.public_settings(), data.n_items, secure=secure)
+        rules = ClientMethod(settings, secure)
+        info = SimpleNamespace(settings=settings, n_items=data.n_items, rules=rules, is_summed=secure)
         ids = [str(item) for item in data.item_ids.tolist()]
         self.info = info
         self.clients = SimulatedClients(info, ids, clients or data, 1, {})
@@ -66,7 +66,7 @@ class Federation:
         """The model as clients read it."""
         now = self.published
         content = self.served.encode(self.settings, now, now.rows_since(None), 0)
-        return self.info.rules.read_rows(self.info.settings, content, now.n_items).model
+        return self.info.rules.read_rows(content).model
 
     def terms(self):
         """The terms of a secure round on the newest model."""
@@ -206,7 +206,7 @@ def test_clients_upload_is_the_simulated_one(secure, monkeypatch):
     kept = RoundVector(np.zeros(FACTORS, dtype=np.float32), None, frozenset())
     for number in range(2):
         model, terms = played.received(), played.terms() if secure else None
-        person = User(1, user, played.info.settings, ITEMS, POLICY, taken, kept, terms)
+        person = User(1, user, POLICY, taken, kept, terms)
         made = played.info.rules.play(person, model, ledger, number)
         covered = profile if number == 0 else profile[COUNTS[profile] >= SUPPORT]
         np.testing.assert_array_equal(made.recorded, covered)
@@ -228,10 +228,10 @@ def test_items_without_support_are_recommended_to_no_client():
     played = Federation()
     for _ in range(MESSAGES):
         played.play()
-    model, settings = played.received(), played.info.settings
+    model = played.received()
     history = DATA.profiles.of(0)
     rules = played.info.rules
-    scores = rules.scores(settings, model, rules.home_vector(settings, 1, 0, History(history), model))
+    scores = rules.scores(model, rules.home_vector(1, 0, History(history), model))
     np.testing.assert_array_equal(np.isfinite(scores), COUNTS >= SUPPORT)
     np.testing.assert_array_equal(np.isfinite(played.clients.scores(model, None)[0]), COUNTS >= SUPPORT)
     expected = fr.Frugal(**SETTINGS).fit(DATA)

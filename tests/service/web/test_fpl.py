@@ -26,9 +26,10 @@ from tests.service.web.questions import (
 from tests.worlds import decode_update
 
 from federank.federation.client import Model, RoundVector, User
+from federank.methods.registry import federated_method
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import shared_profile
-from federank.service.client.methods import client_method
+from federank.service.client.methods import ClientMethod
 
 FACTORS = 3
 FEW, USUAL, MOST = 1, 12, 20
@@ -47,10 +48,10 @@ def test_page_sends_and_records_what_python_does(device, kind, spec, most, pairs
     policy = replace(POLICIES[kind], triples=spec)
     recipe, _ = recipe_of(triples=4, factors=FACTORS, most_triples=most)
     [(number, model)] = broadcasts(1, FACTORS)
-    rules = client_method("fpl", secure=False)
+    rules = ClientMethod(federated_method("fpl").announced(recipe, ITEMS, secure=False), secure=False)
     taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
     nothing = RoundVector(np.zeros(FACTORS, np.float32), None, frozenset())
-    person = User(SEED, USER, rules.settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing)
+    person = User(SEED, USER, policy, taken, nothing)
     ledger = Ledger()
     played = rules.play(person, Model(3, {"vectors": model.vectors, "biases": model.biases}), ledger, number)
     expected = decode_update(played.body, FACTORS, ITEMS)

@@ -54,7 +54,7 @@ def test_message_is_pythons_in_every_stage(ask):
             ledger.record_message(0, taken, 1, 4)
         expected = None
         if counts is None:
-            person = User(1, user, played.info.settings, ITEMS, POLICY, taken, kept)
+            person = User(1, user, POLICY, taken, kept)
             made = played.info.rules.play(person, model, ledger, 1)
             expected = decode_any_frugal_update(made.body, FACTORS, None, ITEMS)
         [found] = ask(asked_of(played, profile, spent, counts))
@@ -70,8 +70,8 @@ def test_message_is_pythons_in_every_stage(ask):
         if spent:
             np.testing.assert_allclose(found["values"], flat(dense(expected)), rtol=1e-4, atol=1e-5)
             rules = played.info.rules
-            home = rules.home_vector(played.info.settings, 1, user, History(made.recorded), model)
-            scores = rules.scores(played.info.settings, model, home)
+            home = rules.home_vector(1, user, History(made.recorded), model)
+            scores = rules.scores(model, home)
             shown = np.array([np.nan if score is None else score for score in found["scores"]])
             np.testing.assert_array_equal(np.isfinite(shown), COUNTS >= SUPPORT)
             np.testing.assert_allclose(shown[COUNTS >= SUPPORT], scores[COUNTS >= SUPPORT], rtol=1e-4, atol=1e-5)
@@ -92,8 +92,8 @@ def test_hidden_item_is_shown_by_no_client(ask):
     [found] = ask(asked_of(played, profile, 1))
     settings, model = played.info.settings, played.received()
     rules = played.info.rules
-    home = rules.home_vector(settings, 1, 3, History(profile), model)
-    scores = rules.scores(settings, model, home)
+    home = rules.home_vector(1, 3, History(profile), model)
+    scores = rules.scores(model, home)
     expected = (COUNTS >= SUPPORT) & (np.arange(ITEMS) != hidden)
     np.testing.assert_array_equal(np.isfinite(scores), expected)
     assert [score is not None for score in found["scores"]] == expected.tolist()

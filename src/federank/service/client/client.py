@@ -78,7 +78,7 @@ def shared_profile_of(
 
 def messages_left(identity: Identity, policy: Policy, ledger: Ledger) -> int | None:
     """How many messages may still leave this client in this season; None where no number was promised."""
-    allowed = identity.info.rules.messages(identity.info.settings, season_policy(policy, ledger))
+    allowed = identity.info.rules.messages(season_policy(policy, ledger))
     return None if allowed is None else max(0, allowed - ledger.spent)
 
 
@@ -102,7 +102,7 @@ def play(
     if not can_take_part(taken, policy, info) or messages_left(identity, policy, ledger) == 0:
         return None
     allowed = season_policy(policy, ledger)
-    person = User(identity.seed, identity.user, info.settings, info.n_items, allowed, taken, kept, terms)
+    person = User(identity.seed, identity.user, allowed, taken, kept, terms)
     person = person._replace(ratings=history.ratings_of(taken.profile))
     return info.rules.play(person, model, ledger, round_number)
 
@@ -118,8 +118,8 @@ _CHANCE = random.SystemRandom().random
 def found(store: ClientStore, identity: Identity, model: Model, held_back: int) -> bool:
     """Whether the held-back item is among the first ten that this client would recommend without knowing it."""
     info, history = identity.info, store.training_history()
-    vector = info.rules.home_vector(info.settings, identity.seed, identity.user, history, model)
-    scores = info.rules.scores(info.settings, model, vector)
+    vector = info.rules.home_vector(identity.seed, identity.user, history, model)
+    scores = info.rules.scores(model, vector)
     scores[history.items] = -np.inf
     scores[list(store.catalogue().ended)] = -np.inf
     return bool(held_back in np.argsort(-scores, kind="stable")[:FIRST])
@@ -131,8 +131,8 @@ def near(
     """Whether the held-back rating is predicted well, rounded at random: surely where it is met, never a scale off."""
     info, history, ratings = identity.info, store.training_history(), store.history()
     assert info.scale is not None, "ratings are held back where items are rated"
-    vector = info.rules.home_vector(info.settings, identity.seed, identity.user, history, model)
-    predicted = float(info.rules.scores(info.settings, model, vector)[held_back])
+    vector = info.rules.home_vector(identity.seed, identity.user, history, model)
+    predicted = float(info.rules.scores(model, vector)[held_back])
     reported = predicted if math.isfinite(predicted) else float(history.ratings.mean())
     low, high = info.scale.lowest, info.scale.highest
     actual = float(ratings.ratings[np.searchsorted(ratings.items, held_back)])

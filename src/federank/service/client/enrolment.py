@@ -30,6 +30,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from federank.errors import BadAnswer, BadState, Refused, SettingError
 from federank.service.client.federation import (
     Catalogue,
@@ -81,7 +83,7 @@ def enrol(
         refuse_another_list(pinned.config, catalogue.sha256)
     model = fetch_model(client, info, _ATTEMPTS)
     seed, user = random_bits(32), random_bits(31)
-    vector = info.rules.first_vector(info.settings, seed, user)
+    vector = np.zeros(info.state_size, dtype=np.float32)
     with created(path) as store:
         device, token = register(client, _ATTEMPTS)
         identity = Identity(
@@ -186,9 +188,7 @@ def refuse_another_catalogue(before: FederationInfo, now: FederationInfo) -> Non
             "sent; ask the "
             "operator."
         )
-    promised, asked = (
-        0 if info.rules.summed is None else info.summed.messages(info.settings) for info in (before, now)
-    )
+    promised, asked = (info.settings.uploads_per_client for info in (before, now))
     if asked > promised:
         raise BadAnswer(
             f"The server asks for {asked} uploads per client, and this client enrolled with a quota of "
@@ -200,7 +200,7 @@ def enrol_again(store: ClientStore, client: Client, identity: Identity, info: Fe
     """Enrol in a federation that was begun again; everything of the old one is replaced at once, or nothing is."""
     pinned = None if identity.sums is None else pin_again(identity.sums, client, info)
     model = fetch_model(client, info)
-    vector = info.rules.first_vector(info.settings, identity.seed, identity.user)
+    vector = np.zeros(info.state_size, dtype=np.float32)
     client.token = None  # the old federation's is no one's business here
     device, token = register(client)
     renewed = replace(identity, device=device, token=token, info=info, sums=pinned)

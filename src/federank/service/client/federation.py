@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from federank.errors import BadAnswer, BadMessage, FedeRankError, NoAnswer, Refused
-from federank.federation.client import ClientMethod, Model, Rows, SecureClientMethod
+from federank.federation.client import Model, Rows
 from federank.federation.method import Scale
-from federank.privacy.policy import Policy
+from federank.methods.registry import federated_method, served_names
 from federank.service.client.http import Client, integer, json_object, number, shown, text
-from federank.service.client.methods import client_method, known_methods
+from federank.service.client.methods import ClientMethod
 from federank.service.client.rules import (
     API,
     BETWEEN_POLLS,
@@ -43,8 +43,6 @@ from federank.service.client.rules import (
     MOST_VERSION,
 )
 
-EVERY_UPLOAD = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
-"""An owner who takes part in everything."""
 SUMS = "-sums"
 """What a federation adds to the name of its method where no single server can read an upload."""
 
@@ -70,36 +68,24 @@ class FederationInfo:
 
     @property
     def rules(self) -> ClientMethod:
-        """What this client knows of the method."""
-        rules = client_method(self.method, secure=self.is_summed)
-        assert rules is not None, "what an answer names was known when it was read"
-        return rules
-
-    @property
-    def summed(self) -> SecureClientMethod:
-        """What it knows of the federation config of such a federation, where no single server reads a message."""
-        assert self.rules.summed is not None, "asked of federations of sums alone"
-        return self.rules.summed
+        """What this client does with the method."""
+        return ClientMethod(self.settings, self.is_summed)
 
     @property
     def uploads(self) -> int | None:
         """How many uploads a client makes in this season; None where they are not counted."""
-        return self.rules.messages(self.settings, EVERY_UPLOAD)
+        return self.rules.messages()
 
     @property
     def scale(self) -> Scale | None:
         """What ratings there are; None where people like items, and rate none."""
-        return self.rules.scale(self.settings)
+        scale: Scale | None = self.settings.scale
+        return scale
 
     @property
     def state_size(self) -> int:
         """How many numbers a client keeps between rounds."""
-        return self.rules.state_size(self.settings)
-
-    @property
-    def most_model_bytes(self) -> int:
-        """No model of this catalogue is longer on the wire."""
-        return self.rules.model_bytes(self.settings, self.n_items) + 4096
+        return self.rules.state_size
 
 
 class Catalogue(NamedTuple):
@@ -145,7 +131,7 @@ def fetch_catalogue(client: Client, info: FederationInfo, attempts: int | None =
 
 def fetch_model(client: Client, info: FederationInfo, attempts: int | None = None) -> Model:
     """The full shared model as it is now."""
-    response = client.request("GET", "/model", most_bytes=info.most_model_bytes, attempts=attempts)
+    response = client.request("GET", "/model", most_bytes=info.rules.model_bytes, attempts=attempts)
     return merged(read_rows(response.content, info), None, info.n_items)
 
 
@@ -176,7 +162,7 @@ def wait_for_work(client: Client) -> Ticket | None:
 def fetch_rows(client: Client, info: FederationInfo, ticket: Ticket, have: int | None, deadline: float) -> Rows:
     """The rows that a ticket's round is played on: those that changed since the version that the client has."""
     path = _task_path(ticket.ticket) + ("" if have is None else f"?have={have}")
-    response = client.request("GET", path, most_bytes=info.most_model_bytes, deadline=deadline)
+    response = client.request("GET", path, most_bytes=info.rules.model_bytes, deadline=deadline)
     rows = read_rows(response.content, info)
     refuse_another_round(rows, ticket)
     return rows
@@ -211,9 +197,9 @@ def read_info(content: bytes) -> FederationInfo:
     answer = json_object(content, "about the federation")
     named = str(answer.get("method"))
     method, is_summed = named.removesuffix(SUMS), named.endswith(SUMS)
-    rules = client_method(method, secure=is_summed)
-    if answer.get("api") != API or rules is None:
-        words = [*known_methods(secure=False), *(name + SUMS for name in known_methods(secure=True))]
+    kind = federated_method(method)
+    if answer.get("api") != API or kind is None:
+        words = [name + suffix for suffix in ("", SUMS) for name in served_names()]
         raise BadAnswer(
             f"The server speaks version {answer.get('api')!r} of the interface and method {named[:40]!r}; this client "
             f"speaks version {API} and {' or '.join(map(repr, words))}. Another version may be needed, or the package "
@@ -224,7 +210,7 @@ def read_info(content: bytes) -> FederationInfo:
         raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
     n_items = integer(answer.get("items"), 2, MOST_ITEMS)
     try:
-        settings = rules.settings_of(recipe, n_items)
+        settings = kind.announced(recipe, n_items, secure=is_summed)
     except FedeRankError as reason:
         raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
     suggested, season = answer.get("suggested_policy"), answer.get("season")
@@ -331,7 +317,7 @@ def read_outcome(content: bytes) -> Outcome:
 def read_rows(content: bytes, info: FederationInfo) -> Rows:
     """A model or a part of one, with its round and version."""
     try:
-        return info.rules.read_rows(info.settings, content, info.n_items)
+        return info.rules.read_rows(content)
     except BadMessage as reason:
         raise BadAnswer(f"The server's model cannot be used, and was not: {reason}") from reason
 

@@ -258,7 +258,7 @@ def recommend(store: ClientStore, n: int) -> list[Suggestion]:
     policy, _ = store.policy()
     at_home = info.rules.is_home_alone or policy.basis == "shared" or store.rounds() == 0
     vector = home_vector(store, identity, model) if at_home else store.vector(info.state_size)
-    scores = info.rules.scores(info.settings, model, vector)
+    scores = info.rules.scores(model, vector)
     catalogue = store.catalogue()
     scores[store.profile()] = scores[list(catalogue.ended)] = -np.inf
     # Of equal scores the smaller number comes first, as everywhere.
@@ -280,7 +280,7 @@ def home_vector(store: ClientStore, identity: Identity, model: Model) -> FloatVe
     kept = store.home_vector(model.version)
     if kept is not None:
         return kept
-    vector = info.rules.home_vector(info.settings, identity.seed, identity.user, store.history(), model)
+    vector = info.rules.home_vector(identity.seed, identity.user, store.history(), model)
     store.write_home_vector(vector, model.version)
     return vector
 
@@ -340,7 +340,7 @@ def predict(store: ClientStore, item: str) -> Predicted:
     if model is None:
         raise BadState(f"{store.path} holds no model yet; `federank client` fetches one.")
     vector = home_vector(store, identity, model)
-    value = float(identity.info.rules.scores(identity.info.settings, model, vector)[number])
+    value = float(identity.info.rules.scores(model, vector)[number])
     fallback = not np.isfinite(value)
     if fallback:
         value = float(history.ratings.mean())

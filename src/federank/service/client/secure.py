@@ -204,7 +204,7 @@ def checked_offer(content: bytes, info: FederationInfo, pinned: Pinned, model: M
         except BadMessage:  # perhaps the helper has a new key by now
             offer = read_offer(content, helper_key(config, pinned.helper_ca))
         held = model_digest(model.version, {**model.tables, **model.overall})
-        check_offer(offer, config, held, time.time(), info.summed.rows(info.settings, model))
+        check_offer(offer, config, held, time.time(), info.rules.covered(model))
         if (offer.round, offer.version) != (round_number, model.version):
             raise BadMessage("The offer is of another round than the ticket; nothing is sent.")
     except BadMessage as reason:
@@ -261,16 +261,18 @@ def _agreed(client: Client, info: FederationInfo) -> SecaggConfig:
         settings = read_canonical(content, "The settings of a federation")
     except BadMessage as reason:
         raise BadAnswer(f"The leader's federation config of sums cannot be used: {reason}") from reason
-    summed, published = info.summed, info.summed.public_settings(info.settings)
+    method = info.settings
+    published = method.public_settings()
     expected = {name: repr(value) if isinstance(value, float) else value for name, value in published.items()}
     fits = (
         digest("settings", content).hex() == config.settings
         and {name: settings.get(name) for name in published} == expected
         and (config.federation_id, config.items, config.messages)
-        == (info.federation_id, info.n_items, summed.messages(info.settings))
+        == (info.federation_id, info.n_items, method.uploads_per_client)
         and (config.season, config.until) == (info.season, info.until)
-        and (config.recipe, config.columns, config.clip) == summed.shape(info.settings)
-        and config.min_support == summed.min_support(info.settings)
+        and (config.recipe, config.columns, config.clip)
+        == (method.recipe, method.columns, repr(float(method.norm_bound)))
+        and config.min_support == method.support
     )
     if not fits:
         raise BadAnswer("The leader's federation config of sums is not of the federation that the leader says this is.")

@@ -22,6 +22,7 @@ from federank.privacy.policy import Policy, default_basis
 from federank.privacy.population import Choices, all_shared_items, shared_profiles_of_all
 from federank.secagg.round_config import Offer
 from federank.service.client.federation import FederationInfo, merged
+from federank.service.client.methods import ClientMethod
 
 
 class SimulatedClients:
@@ -30,7 +31,7 @@ class SimulatedClients:
     def __init__(
         self, info: FederationInfo, ids: list[str], data: Interactions, seed: int, chosen: dict[str, Any]
     ) -> None:
-        self.method, self.seed, self._rules = info.settings, seed, info.rules
+        self.method, self.seed, self._secure = info.settings, seed, info.is_summed
         self.profiles, self.unknown_items = in_catalogue(data, ids)
         self._ratings = NO_RATINGS if self.method.scale is None else ratings_in_catalogue(data, ids, self.method.scale)
         values: dict[str, Any] = {"sharing": self.method.sharing_policies[0], "pi": 1.0}
@@ -65,7 +66,7 @@ class SimulatedClients:
 
     def may_take_part(self, user: int) -> bool:
         """Whether a client has an upload left."""
-        allowed = self._rules.messages(self.method, self._policy)
+        allowed = ClientMethod(self.method, self._secure).messages(self._policy)
         return allowed is None or self._sent.get(user, 0) < allowed
 
     def message(self, user: int, round_number: int, model: Model) -> bytes:

@@ -167,7 +167,7 @@ class Fleet:
 
     def _connection(self) -> Connection:
         connection = Connection(self.plan.address, self.plan.trusted)
-        connection.most_bytes = self.era.info.most_model_bytes
+        connection.most_bytes = self.era.info.rules.model_bytes
         return connection
 
     async def follow_season(self, number: int) -> None:
@@ -287,7 +287,7 @@ class Fleet:
                     await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
                 if ticket.season > self.era.info.season:
                     await self.follow_season(ticket.season)
-                    connection.most_bytes = self.era.info.most_model_bytes
+                    connection.most_bytes = self.era.info.rules.model_bytes
                 older = older + 1 if have is not None and ticket.version < have.version else 0
                 if older:
                     await self._pass_over(ticket, older)
