@@ -8,9 +8,10 @@ follow; everyone else compares fingerprints.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from federank.errors import BadMessage
-from federank.secagg.canonical import digest
+from federank.secagg.canonical import digest, hexadecimal
 
 PUBLIC_BYTES, PRIVATE_BYTES, SIGNATURE_BYTES = 65, 32, 64
 _HALF = SIGNATURE_BYTES // 2
@@ -116,6 +117,42 @@ def successors(pinned: bytes, successions: Iterable[tuple[bytes, bytes, bytes]])
             verify_successor(old, new, signature)
             known.append(new)
     return known
+
+
+class HelperIdentity(NamedTuple):
+    """Who a helper says it is, at its own address."""
+
+    key: bytes
+    origin: str
+    successions: list[tuple[bytes, bytes, bytes]]
+
+    def successors_of(self, pinned: bytes) -> list[bytes]:
+        """A pinned key and all that have stood for it since, the one of now at the end; the helper must have that."""
+        known = successors(pinned, self.successions)
+        if known[-1] != self.key:
+            raise BadMessage(
+                f"The federation config names a helper whose key is {fingerprint(pinned)}, and the helper at "
+                f"{self.origin} has {fingerprint(self.key)}, which the first has not signed for."
+            )
+        return known
+
+
+def identity_from(content: bytes) -> HelperIdentity:
+    """What a helper answers about itself; raises `BadMessage` where it does not say it."""
+    try:
+        answer = json.loads(content)
+        key = hexadecimal(answer["key"], PUBLIC_BYTES, "The helper's key")
+        steps = [
+            (
+                hexadecimal(step["old"], PUBLIC_BYTES, "A helper's old key"),
+                hexadecimal(step["new"], PUBLIC_BYTES, "A helper's new key"),
+                hexadecimal(step["signature"], SIGNATURE_BYTES, "A helper's signature"),
+            )
+            for step in answer["successions"]
+        ]
+        return HelperIdentity(key, str(answer["origin"]), steps)
+    except (ValueError, KeyError, TypeError, RecursionError) as reason:
+        raise BadMessage(f"The helper does not say who it is ({reason!r}).") from reason
 
 
 def read_by_any(keys: Sequence[bytes], read: Callable[[bytes, bytes], Read], content: bytes) -> Read:

@@ -30,19 +30,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank.errors import BadAnswer, BadMessage, NoAnswer
+from federank.errors import BadAnswer, BadMessage, Refused
 from federank.federation.secure import model_digest
 from federank.federation.server import Content, Published
 from federank.federation.wire import Array
 from federank.secagg.canonical import digest
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
 from federank.secagg.exchange import ABANDONED, FOLDED, read_record, same_round, sum_digest
-from federank.secagg.keys import fingerprint, read_by_any, successors
+from federank.secagg.keys import fingerprint, identity_from, read_by_any
 from federank.secagg.ring import centred, ring_from
 from federank.secagg.round_config import read_offer
 from federank.service.chain import Chain
 from federank.service.client.federation import merged, read_info, read_rows
-from federank.service.client.http import refuse_bad_certificate, trusted_certificates
+from federank.service.client.http import Client
 from federank.service.seasons import InTotal, total_of
 from federank.service.server.methods import SERVER_METHODS, ServerMethod
 from federank.service.server.model_versions import content_from, first_model
@@ -90,18 +90,11 @@ class Servers:
 
 def verify(servers: Servers, note: Note = lambda _: None) -> Verified:
     """Verify every round and version; what a server cannot have signed honestly is a `BadMessage`."""
-    import httpx
-
     with (
-        httpx.Client(
-            base_url=servers.leader.rstrip("/") + "/api/v1", verify=trusted_certificates(servers.leader_ca)
-        ) as leader,
-        httpx.Client(
-            base_url=servers.helper.rstrip("/"), verify=trusted_certificates(servers.helper_ca, "--helper-ca")
-        ) as helper,
+        Client(servers.leader, ca=servers.leader_ca) as leader,
+        Client(servers.helper, ca=servers.helper_ca, ca_flag="--helper-ca", prefix="") as helper,
     ):
-        fetches = partial(_get, leader, "--ca"), partial(_get, helper, "--helper-ca")
-        return _Verification(servers, *fetches, note).run()
+        return _Verification(servers, partial(_get, leader), partial(_get, helper), note).run()
 
 
 Fetch = Callable[[str], bytes]
@@ -365,18 +358,8 @@ def _seasons(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[list[_Seas
     """Every season, whose config both servers have signed; and the helper's keys: the first, and its successors."""
     listed = _json(leader("/seasons"))["seasons"]
     configs = [config_from(str(one["config"]).encode()) for one in listed]
-    identity, first = _json(helper("/identity")), configs[0]
-    steps = [
-        (bytes.fromhex(step["old"]), bytes.fromhex(step["new"]), bytes.fromhex(step["signature"]))
-        for step in identity["successions"]
-    ]
-    keys = successors(first.helper_public(), steps)
-    if keys[-1].hex() != identity["key"]:
-        raise BadMessage(
-            f"The federation config names a helper whose key is {fingerprint(first.helper_public())}, and "
-            f"{servers.helper} has "
-            f"{fingerprint(bytes.fromhex(identity['key']))}, which the first has not signed for."
-        )
+    first = configs[0]
+    keys = identity_from(helper("/identity")).successors_of(first.helper_public())
     if first.helper_origin != servers.helper.rstrip("/"):
         raise BadMessage(
             f"The federation config names the helper at {first.helper_origin}, not the one at {servers.helper}."
@@ -435,22 +418,11 @@ def _first(served: ServerMethod, settings: Any, config: SecaggConfig, published:
     return first_model(published)
 
 
-def _get(client: Any, ca_flag: str, path: str) -> bytes:
-    import httpx
-
-    content = bytearray()
+def _get(client: Client, path: str) -> bytes:
     try:
-        with client.stream("GET", path) as response:
-            for piece in response.iter_bytes():
-                content += piece
-                if len(content) > MOST_BYTES:
-                    raise BadMessage(f"{client.base_url} answers with more than {MOST_BYTES:,} bytes.")
-    except httpx.HTTPError as fault:
-        refuse_bad_certificate(fault, str(client.base_url), ca_flag)
-        raise NoAnswer(f"{client.base_url} did not answer ({type(fault).__name__}); is it running there?") from fault
-    if response.status_code != 200:
-        raise BadMessage(f"{client.base_url} answered {response.status_code} to {path}; this cannot be verified.")
-    return bytes(content)
+        return client.request("GET", path, most_bytes=MOST_BYTES, attempts=1).content
+    except Refused as refusal:
+        raise BadMessage(f"{client.address} answered {refusal.status} to {path}; this cannot be verified.") from refusal
 
 
 def _json(content: bytes) -> dict[str, Any]:

@@ -80,6 +80,7 @@ class Client:
         insecure: bool = False,
         token: str | None = None,
         invitation: str | None = None,
+        prefix: str = PREFIX,
         note: Callable[[str], None] = lambda _: None,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
@@ -89,7 +90,7 @@ class Client:
         self.address = checked_address(address, insecure)
         self.token, self.note, self.sleep, self.jitter, self.clock = token, note, sleep, jitter, clock
         self.invitation = invitation  # where only the invited may enrol
-        self._ca_flag = ca_flag
+        self._ca_flag, self._prefix = ca_flag, prefix
         self.has_enrolled_again = False  # a server that forgets a client twice is not asked a third time
         secure = self.address.startswith("https")
         self._http = self._httpx.Client(
@@ -160,7 +161,7 @@ class Client:
         if body is not None:
             headers.setdefault("Content-Type", "application/octet-stream")
         timeout = self._httpx.Timeout(min(CONNECT_TIMEOUT, seconds), read=seconds)
-        url = self.address + PREFIX + path
+        url = self.address + self._prefix + path
         try:
             with self._http.stream(method, url, content=body, headers=headers, timeout=timeout) as response:
                 content = bounded_content(response, most_bytes)

@@ -17,6 +17,7 @@ no less noise, no smaller cohorts. Messages that were sent count for its lifetim
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from federank.errors import BadAnswer, BadMessage, HelperAway, NoAnswer
@@ -25,7 +26,7 @@ from federank.federation.secure import model_digest
 from federank.secagg.canonical import ID_BYTES, digest, hexadecimal, read_canonical
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
 from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, read_record, set_digest
-from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, successors
+from federank.secagg.keys import SIGNATURE_BYTES, Read, fingerprint, identity_from
 from federank.secagg.round_config import Offer, check_offer, read_offer
 from federank.service.client.http import Client, json_object
 
@@ -121,7 +122,7 @@ def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
     config, known = _agreed(client, info), before.config
     refuse_another_list(config, known.catalogue)
     if config.helper_origin != known.helper_origin or (
-        config.helper_public() not in (known.helper_public(), helper_key(known, before.helper_ca))
+        config.helper_public() not in (known.helper_public(), helper_keys(known, before.helper_ca)[-1])
     ):
         raise BadAnswer(
             "The federation was begun again with another helper than the one that this client knows. Nothing was sent; "
@@ -141,7 +142,7 @@ def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
             f"The federation was begun again with {' and '.join(weaker)} than it promised this device. Nothing was "
             "sent; ask the operator, or enrol again with another --state."
         )
-    helper_key(config, before.helper_ca)
+    helper_keys(config, before.helper_ca)
     return before._replace(config=config)
 
 
@@ -151,13 +152,6 @@ def refuse_another_list(config: SecaggConfig, catalogue: str) -> None:
         raise BadAnswer("The list of items is not the one that the federation config of sums names; nothing was sent.")
 
 
-def helper_key(config: SecaggConfig, helper_ca: str | None) -> bytes:
-    """The helper's key of now, from the helper's own address: the federation config's, or one that it has signed
-    for.
-    """
-    return helper_keys(config, helper_ca)[-1]
-
-
 def helper_keys(config: SecaggConfig, helper_ca: str | None) -> list[bytes]:
     """The key in the federation config and those that have taken its place, from the helper's own address."""
     with Client(config.helper_origin, ca=helper_ca, ca_flag="--helper-ca") as line:
@@ -165,26 +159,10 @@ def helper_keys(config: SecaggConfig, helper_ca: str | None) -> list[bytes]:
             content = line.request("GET", "/identity", attempts=_ATTEMPTS).content
         except NoAnswer as reason:
             raise HelperAway(f"{NOTHING_CAN_BE_SENT}; try again later.") from reason
-        published = json_object(content, "about the helper")
     try:
-        key = hexadecimal(published.get("key"), PUBLIC_BYTES, "The helper's key")
-        steps = [
-            (
-                hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
-                hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
-                hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
-            )
-            for step in published.get("successions", [])
-        ]
-        known = successors(config.helper_public(), steps)
-    except (BadMessage, AttributeError, TypeError) as reason:
-        raise BadAnswer(f"The helper at {config.helper_origin} does not say who it is ({reason}).") from reason
-    if known[-1] != key:
-        raise BadAnswer(
-            f"The leader names a helper whose key is {fingerprint(config.helper_public())}, and the helper at "
-            f"{config.helper_origin} has {fingerprint(key)}. One of them is not who it says; nothing was sent."
-        )
-    return known
+        return identity_from(content).successors_of(config.helper_public())
+    except BadMessage as reason:
+        raise BadAnswer(f"One of the two servers is not who it says; nothing was sent. {reason}") from reason
 
 
 def fetch_offer(
@@ -199,10 +177,7 @@ def checked_offer(content: bytes, info: FederationInfo, pinned: Pinned, model: M
     """The same of bytes that have come."""
     config = pinned.config
     try:
-        try:
-            offer = read_offer(content, config.helper_public())
-        except BadMessage:  # perhaps the helper has a new key by now
-            offer = read_offer(content, helper_key(config, pinned.helper_ca))
+        offer = _by_helper(read_offer, content, pinned)
         held = model_digest(model.version, {**model.tables, **model.overall})
         check_offer(offer, config, held, time.time(), info.rules.covered(model))
         if (offer.round, offer.version) != (round_number, model.version):
@@ -241,16 +216,20 @@ def shows_absence(
 
 def _record_of(record: str, pinned: Pinned, offer: str | None, round_number: int) -> RoundRecord | None:
     """The helper's signed record of the round of an offer; None if this is not one."""
-    config = pinned.config
     try:
-        try:
-            signed = read_record(record.encode(), config.helper_public())
-        except BadMessage:  # perhaps the helper has a new key by now
-            signed = read_record(record.encode(), helper_key(config, pinned.helper_ca))
+        signed = _by_helper(read_record, record.encode(), pinned)
     except BadMessage:
         return None
     about = signed.config, signed.offer, signed.round
-    return signed if about == (config.digest().hex(), offer, round_number) else None
+    return signed if about == (pinned.config.digest().hex(), offer, round_number) else None
+
+
+def _by_helper(read: Callable[[bytes, bytes], Read], content: bytes, pinned: Pinned) -> Read:
+    """What the helper has signed: by the pinned key, or else by the one that it has now."""
+    try:
+        return read(content, pinned.config.helper_public())
+    except BadMessage:
+        return read(content, helper_keys(pinned.config, pinned.helper_ca)[-1])
 
 
 def _agreed(client: Client, info: FederationInfo) -> SecaggConfig:

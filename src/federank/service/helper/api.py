@@ -99,23 +99,17 @@ async def prepare(service: HelperService, request: Request) -> Response:
     config, number, reports = await _reports(service, request, MOST_PREPARED)
     rounds.refuse_copies(reports)
     check, helper, leader = config.norm_check(), service.helper, fingerprint(config.leader_public())
-    each = await _price(service, config, number)
-    if check is None:
-        standing = await service.work(
-            leader, lambda connection, some: rounds.prepare(connection, helper, config, number, some), reports, each
-        )
-        stand = [stands for some in standing for stands in some]
-        service.metrics.reports(sum(stand), len(stand) - sum(stand))
-        return json_response({"stands": "".join("1" if stands else "0" for stands in stand)})
     looked = await service.work(
         leader,
-        lambda connection, some: rounds.prepare_checked(connection, helper, config, number, some, check),
+        lambda connection, some: rounds.prepare(connection, helper, config, number, some, check),
         reports,
-        each,
+        price(await _length(service, config, number), is_checked=check is not None),
     )
     looks = [look for some in looked for look in some]
     stood = sum(look is not None for look in looks)
     service.metrics.reports(stood, len(looks) - stood)
+    if check is None:
+        return json_response({"stands": "".join("0" if look is None else "1" for look in looks)})
     return bytes_response(encode_looks(looks), {})
 
 
@@ -234,12 +228,6 @@ async def _reports(service: HelperService, request: Request, most: int) -> tuple
     is_checked = (await _config(service, request)).norm_check() is not None
     config, number, body = await _asked(service, request, most * report_bytes(is_checked=is_checked))
     return config, number, decode_reports(body, is_checked=is_checked)
-
-
-async def _price(service: HelperService, config: SecaggConfig, number: int) -> float:
-    """What preparing one report of a round costs."""
-    length = await _length(service, config, number)
-    return price(length, is_checked=config.norm_check() is not None)
 
 
 async def _length(service: HelperService, config: SecaggConfig, number: int) -> int:

@@ -271,20 +271,20 @@ def _offer_of(config: SecaggConfig, number: int, terms: Terms, public: bytes, no
 
 
 def prepare(
-    connection: Connection, helper: Helper, config: SecaggConfig, number: int, reports: list[Report]
-) -> list[bool]:
-    """Which of these reports stand."""
-    _, private, terms = _open_round(connection, helper, config, number)
-    return standing(private, terms.digest(), reports)
-
-
-def prepare_checked(
-    connection: Connection, helper: Helper, config: SecaggConfig, number: int, reports: list[Report], check: Parameters
+    connection: Connection,
+    helper: Helper,
+    config: SecaggConfig,
+    number: int,
+    reports: list[Report],
+    check: Parameters | None,
 ) -> list[bytes | None]:
-    """The helper's look at each of these reports; None for one that does not stand."""
+    """The helper's look at each of these reports, which is empty without norm proofs; None for one that does not
+    stand.
+    """
     _, private, terms = _open_round(connection, helper, config, number)
-    name = terms.digest()
-    return [look_at(check, private, name, terms.length, report) for report in reports]
+    if check is None:
+        return [b"" if stands else None for stands in standing(private, terms.digest(), reports)]
+    return [look_at(check, private, terms.digest(), terms.length, report) for report in reports]
 
 
 def refuse_copies(reports: list[Report]) -> None:

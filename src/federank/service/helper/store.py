@@ -120,14 +120,13 @@ def probe(connection: Connection) -> None:
 
 def config_of(connection: Connection, config: bytes) -> bytes | None:
     """The federation config of this digest."""
-    row = connection.one("SELECT content FROM federations WHERE config = ?", config)
-    return None if row is None else bytes(row[0])
+    content = connection.value("SELECT content FROM federations WHERE config = ?", config)
+    return None if content is None else bytes(content)
 
 
 def count_federations(connection: Connection) -> int:
     """How many federations are served; the seasons of one count once."""
-    row = connection.one("SELECT COUNT(*) FROM federations WHERE season = 1")
-    return int(row[0]) if row else 0
+    return int(connection.value("SELECT COUNT(*) FROM federations WHERE season = 1"))
 
 
 def add_federation(connection: Connection, config: bytes, content: bytes, season: int) -> None:
@@ -141,8 +140,7 @@ def add_federation(connection: Connection, config: bytes, content: bytes, season
 
 def successor_of(connection: Connection, config: bytes) -> bytes:
     """The season that has begun after this one; nothing while there is none."""
-    row = connection.one("SELECT successor FROM federations WHERE config = ?", config)
-    return b"" if row is None else bytes(row[0])
+    return bytes(connection.value("SELECT successor FROM federations WHERE config = ?", config) or b"")
 
 
 def put_successor(connection: Connection, config: bytes, successor: bytes) -> None:
@@ -194,16 +192,7 @@ def add_round(
     connection.run(
         "INSERT INTO rounds (config, number, state, terms, public, offer, expires, messages, members, total, record)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
-        config,
-        number,
-        OPEN,
-        terms,
-        public,
-        offer,
-        expires,
-        b"",
-        b"",
-        b"",
+        *(config, number, OPEN, terms, public, offer, expires, b"", b"", b""),
     )
 
 
@@ -221,14 +210,7 @@ def end_round(
     connection.run(
         "UPDATE rounds SET state = ?, record = ?, members = ?, total = ?, messages = ?"
         " WHERE config = ? AND number = ? AND state = ?",
-        state,
-        record,
-        members,
-        total,
-        messages,
-        config,
-        number,
-        OPEN,
+        *(state, record, members, total, messages, config, number, OPEN),
     )
 
 
@@ -241,8 +223,7 @@ def drop_sums(connection: Connection, config: bytes, before: int) -> int:
 
 def total_of(connection: Connection, config: bytes, number: int) -> bytes:
     """The noisy sum of a round that was answered."""
-    row = connection.one("SELECT total FROM rounds WHERE config = ? AND number = ?", config, number)
-    return b"" if row is None else bytes(row[0])
+    return bytes(connection.value("SELECT total FROM rounds WHERE config = ? AND number = ?", config, number) or b"")
 
 
 def _round(row: tuple[Any, ...]) -> Round:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 
 from federank.errors import BadMessage, SettingError
 from federank.secagg.canonical import hexadecimal
 from federank.secagg.exchange import SIGNATURE_HEADER, Terms, encode_reports, sign_request
-from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES
+from federank.secagg.keys import SIGNATURE_BYTES, HelperIdentity, identity_from
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.preparing import decode_looks, look_bytes
 from federank.secagg.upload import Report
@@ -58,14 +58,6 @@ class HelperRefused(Exception):
         self.slug = slug
 
 
-class HelperIdentity(NamedTuple):
-    """Who a helper says it is, at its own address."""
-
-    key: bytes
-    origin: str
-    successions: list[tuple[bytes, bytes, bytes]]
-
-
 class HelperLine:
     """A leader's connection to its helper."""
 
@@ -81,18 +73,7 @@ class HelperLine:
 
     def identity(self) -> HelperIdentity:
         """Who is at the helper's address."""
-        answer = _read_json(self._ask("GET", "/identity"))
-        steps = [
-            (
-                hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
-                hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
-                hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
-            )
-            for step in answer.get("successions", [])
-        ]
-        return HelperIdentity(
-            hexadecimal(answer.get("key"), PUBLIC_BYTES, "The helper's key"), str(answer.get("origin")), steps
-        )
+        return identity_from(self._ask("GET", "/identity"))
 
     def register(self, config: bytes) -> bytes:
         """Ask the helper to serve this season of a federation; its signature of the config."""
@@ -151,7 +132,8 @@ class HelperLine:
         except httpx.HTTPError as fault:
             code = CERTIFICATE if _is_certificate(fault) else AWAY
             self.note(code)
-            raise HelperAway(f"The helper did not answer ({_reason(fault)}). {REMEDIES[code]}", code) from fault
+            why = (str(fault) or type(fault).__name__).rstrip(".")[:200]
+            raise HelperAway(f"The helper did not answer ({why}). {REMEDIES[code]}", code) from fault
         status = response.status_code
         if status == 429 or status >= 500:
             code = FULL if b'"full"' in content[:200] else AWAY
@@ -177,10 +159,6 @@ def _is_certificate(fault: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
-
-
-def _reason(fault: Exception) -> str:
-    return (str(fault) or type(fault).__name__).rstrip(".")[:200]
 
 
 def _place(config: str, number: int, act: str) -> str:

@@ -25,7 +25,7 @@ from federank.secagg.proof.proof import wires_of
 from federank.secagg.ring import in_units, round_message
 from federank.secagg.round_config import check_offer, read_offer
 from federank.secagg.upload import bytes_of_message, encode_upload, rounding_chances
-from federank.service.client.secure import helper_key
+from federank.service.client.secure import helper_keys
 from federank.service.server.secure_config import SecaggSpec
 from federank.service.server.store.versions import model_to_fold
 
@@ -93,7 +93,7 @@ async def prepared_upload(device, ticket, history, now=0):
     try:
         terms = read_offer(content, config.helper_public())
     except BadMessage:  # the helper has a new key
-        terms = read_offer(content, await asyncio.to_thread(helper_key, config, None))
+        terms = read_offer(content, (await asyncio.to_thread(helper_keys, config, None))[-1])
     parts = {"vectors": rows_of(broadcast), "weights": broadcast.weights}
     model = model_digest(broadcast.version, parts | {"regulariser": np.array([broadcast.regulariser])})
     check_offer(terms, config, model, now)
