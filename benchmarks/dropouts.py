@@ -66,7 +66,7 @@ class People:
     async def _live(self, is_silent: bool) -> None:
         connection = Connection(self._address)
         try:
-            _, connection.token = read_enrolment((await connection.request("POST", "/devices", b"{}")).content)
+            _, connection.token = read_enrolment((await connection.request("POST", "/clients", b"{}")).content)
             while True:
                 try:
                     await self._round(connection, is_silent)

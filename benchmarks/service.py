@@ -278,7 +278,7 @@ async def hold_lines(address: str, devices: int, seconds: float) -> tuple[int, f
 
     async def enrol(connection: Connection) -> None:
         async with gate:
-            reply = await connection.request("POST", "/devices", b"{}")
+            reply = await connection.request("POST", "/clients", b"{}")
             _, connection.token = read_enrolment(reply.content)
 
     async def wait(connection: Connection) -> None:

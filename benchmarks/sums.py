@@ -125,7 +125,7 @@ class Cohort:
 
     async def enrol(self) -> None:
         async def one(connection: Connection) -> None:
-            reply = await connection.request("POST", "/devices", b"{}")
+            reply = await connection.request("POST", "/clients", b"{}")
             _, connection.token = read_enrolment(reply.content)
             connection.close()
 

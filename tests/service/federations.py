@@ -44,7 +44,7 @@ PATIENT = {"deadline": 600.0}
 ONE = {"target": 1} | PATIENT
 """Rounds that end with their first upload, and no earlier."""
 NO_LIMITS = {
-    "device_rate": 0,
+    "client_rate": 0,
     "address_rate": 0,
     "enrolment_rate": 0,
     "range_rate": 0,
@@ -146,7 +146,7 @@ class Device:
 
     @classmethod
     async def enrolled(cls, client):
-        answer = await client.post("/api/v1/devices", json={})
+        answer = await client.post("/api/v1/clients", json={})
         assert answer.status_code == 201, answer.text
         return cls(client, answer.json())
 

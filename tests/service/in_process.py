@@ -43,7 +43,7 @@ class InProcess:
         self.rng = np.random.default_rng(seed)
         self.rejected = 0
         with connection.transaction():  # everyone has enrolled
-            connection.run("UPDATE tallies SET devices = ?", len(self.devices.participants))
+            connection.run("UPDATE tallies SET clients = ?", len(self.devices.participants))
 
     def model(self):
         """The published model, as a client reads it."""

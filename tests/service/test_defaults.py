@@ -33,7 +33,7 @@ ROUNDS, CHECKED_EVERY = 200, 10
 FIRST_CHECKED = 3
 CASES = [(150, False), (1000, False), (150, True)]  # clients, secure aggregation
 RATINGS = ("pmf", "svdpp")
-UNLIMITED = ("device-rate", "address-rate", "enrolment-rate", "range-rate", "address-connections", "every")
+UNLIMITED = ("client-rate", "address-rate", "enrolment-rate", "range-rate", "address-connections", "every")
 
 
 @cache

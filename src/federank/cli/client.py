@@ -112,7 +112,7 @@ def simulate(server: str, processes: int, as_json: bool, **values: Any) -> None:
         if rounds is None and seconds is None and federation.info.method != "frugal":
             raise SettingError("When should the simulation end? Add --rounds N or --seconds X.")
         result = rehearse(rehearsal, processes)
-        report = {"devices": len(result.users)} | result.tally.report()
+        report = {"clients": len(result.users)} | result.tally.report()
         report["full_model_bytes"] = federation.info.rules.model_bytes - 4096
         if split is not None:
             federation = fetch_federation(client)  # another season may have begun meanwhile
@@ -123,7 +123,7 @@ def simulate(server: str, processes: int, as_json: bool, **values: Any) -> None:
 
 def _lines(report: dict[str, Any]) -> str:
     lines = [
-        f"{report['interactions']:,} interactions of {report['devices']:,} clients in {report['rounds']:,} rounds and "
+        f"{report['interactions']:,} interactions of {report['clients']:,} clients in {report['rounds']:,} rounds and "
         f"{report['seconds']:,} seconds: {report['interactions_per_s']:,} per second",
     ]
     if report["interactions"]:

@@ -239,7 +239,7 @@ def _common(**_: Any) -> None:
     """The options of every method."""
 
 
-_RATES = ("device_rate", "address_rate", "enrolment_rate", "range_rate", "address_connections")
+_RATES = ("client_rate", "address_rate", "enrolment_rate", "range_rate", "address_connections")
 _NO_LIMITS = dict.fromkeys(_RATES, 0) | {"invited_only": False}
 
 

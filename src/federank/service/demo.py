@@ -315,13 +315,13 @@ def _fleet(
     with Client(address, ca=ca) as client:
         info, ids = fetch_federation(client)
         pinned = pin(client, info, ca) if info.is_summed else None
-    devices = SimulatedClients(info, ids, data, seed, SIMULATED_SHARE)
-    users = devices.participants.tolist()
+    clients = SimulatedClients(info, ids, data, seed, SIMULATED_SHARE)
+    users = clients.participants.tolist()
     trusted = None if ca is None else ssl.create_default_context(cafile=ca)
     last_version = None if rounds is None else info.version + rounds
     plan = Plan(address=address, trusted=trusted, last_version=last_version, seconds=seconds, rate=rate)
     successors = None if seconds is None else users[people:]
-    return Fleet(plan, devices, Models(info), users[:people], pinned, successors=successors)
+    return Fleet(plan, clients, Models(info), users[:people], pinned, successors=successors)
 
 
 def serve_demo(

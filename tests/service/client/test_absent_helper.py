@@ -46,7 +46,7 @@ def test_new_client_cannot_join_and_leaves_nothing(tmp_path, monkeypatch):
         assert isinstance(error, HelperAway)
         assert helper.address not in str(error)
         assert not (tmp_path / "device.sqlite").exists()
-        assert status(leader)["devices"] == 0
+        assert status(leader)["clients"] == 0
         helper.start()
         succeeded("client", *given)
         wait_until(lambda: status(leader)["devices"] == 1)

@@ -54,8 +54,8 @@ def test_attempts_are_bounded(federation, patient):
 
 def test_rate_limit_with_retry_after_uses_no_attempt(federation, patient):
     limit = complaint(429, "too-many", **{"Retry-After": "5"})
-    federation.fault("POST", "/devices", *[limit] * 8, complaint(503), limit)
-    assert patient.request("POST", "/devices", b"{}", attempts=2).status == 201
+    federation.fault("POST", "/clients", *[limit] * 8, complaint(503), limit)
+    assert patient.request("POST", "/clients", b"{}", attempts=2).status == 201
     assert len(federation.asked) == 11
     assert min(patient.pauses) >= 5
 
@@ -63,7 +63,7 @@ def test_rate_limit_with_retry_after_uses_no_attempt(federation, patient):
 def test_rate_limit_without_retry_after_uses_an_attempt(federation, patient):
     federation.fault("POST", "/devices", *[complaint(429, "too-many")] * 3)
     with pytest.raises(NoAnswer):
-        patient.request("POST", "/devices", b"{}", attempts=2)
+        patient.request("POST", "/clients", b"{}", attempts=2)
     assert len(federation.asked) == 2
 
 

@@ -69,7 +69,7 @@ def test_suggested_policy_is_the_default(federation, state, history):
 def test_wrong_policies_are_refused_before_enrolling(federation, state, history, words, needed):
     assert needed in complaint("--server", federation.address, "--profile", history, "--state", state, *words)
     assert not state.exists()
-    assert ("POST", "/api/v1/devices") not in federation.asked
+    assert ("POST", "/api/v1/clients") not in federation.asked
 
 
 def test_unknown_history_is_refused(federation, state, history):

@@ -38,7 +38,7 @@ def liked_in(uploads):
 
 def test_enrolling_sends_nothing_about_the_user(home):
     posts = [asked for asked in home.federation.asked if asked[0] == "POST"]
-    assert posts == [("POST", "/api/v1/devices")]
+    assert posts == [("POST", "/api/v1/clients")]
     assert home.read(ClientStore.profile).tolist() == HISTORY
     assert home.read(ClientStore.identity).token == "t1"
 

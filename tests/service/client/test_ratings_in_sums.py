@@ -105,4 +105,4 @@ def test_policies_of_plain_ratings_are_refused(servers, tmp_path, choices):
     profile, state = history(tmp_path, "one", {3: 4}), tmp_path / "one.sqlite"
     complaint("--server", leader.address, "--profile", profile, "--state", state, "--rounds", 0, *choices)
     assert not state.exists()
-    assert stored(leader.store, "SELECT COUNT(*) FROM devices") == [(0,)]
+    assert stored(leader.store, "SELECT COUNT(*) FROM clients") == [(0,)]

@@ -30,10 +30,10 @@ class Persistent(threading.Thread):
 
     def run(self):
         with httpx.Client(base_url=self.address + "/api/v1", timeout=10) as self.client:
-            told = self.ask("POST", "/devices", json={})
+            told = self.ask("POST", "/clients", json={})
             if told is None:
                 return
-            self.name = told.json()["device"]
+            self.name = told.json()["client"]
             self.headers = {"Authorization": f"Bearer {told.json()['token']}"}
             while not self.ending.is_set():
                 work = self.ask("GET", "/work?wait=1", headers=self.headers)
@@ -84,7 +84,7 @@ class Forked:
 
 
 def _serve(store, public, admin):
-    trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates=True, refuse_implausible=False)
+    trust = TrustSettings(client_rate=0, address_rate=0, enrolment_rate=0, keep_updates=True, refuse_implausible=False)
     asyncio_run(Serving(store=store, trust=trust, quiet=True), public, admin)
 
 

@@ -135,7 +135,7 @@ async def test_status_has_versions_rounds_and_devices(sqlite_store):
         "reports": 0,
         "items": ITEMS,
         "season": 1,
-        "devices": 1,
+        "clients": 1,
         "rounds_folded": 1,
         "rounds_abandoned": 0,
         "aggregates_rejected": 0,

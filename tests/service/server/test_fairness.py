@@ -38,7 +38,7 @@ async def test_two_workers_invite_all_clients_equally_often(store):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    counts = [count for (count,) in stored(store, "SELECT invitations FROM devices")]
+    counts = [count for (count,) in stored(store, "SELECT invitations FROM clients")]
     assert sum(counts) >= ROUNDS * TARGET
     assert max(counts) - min(counts) <= 1
 
@@ -114,4 +114,4 @@ def test_tallies_of_clients_departures_and_discarded_rounds(connection):
     open_round(connection, 0, 0)
     close_round(connection, 0, minimum=1)
     assert tallies(connection) == (2, 1, 1)
-    assert connection.one("SELECT COUNT(*) FROM devices") == (2,)
+    assert connection.one("SELECT COUNT(*) FROM clients") == (2,)

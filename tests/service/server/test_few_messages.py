@@ -127,7 +127,7 @@ async def test_client_is_invited_once_per_message_and_round(store):
         assert refusal(answer) == (409, "spent")
         assert (await running.client.get("/api/v1/model?since=0")).status_code == 200, "models are still there for it"
         assert (await other.work(wait=5)).status_code == 200
-    counts = dict(stored(store, "SELECT device, invitations FROM devices"))
+    counts = dict(stored(store, "SELECT client, invitations FROM clients"))
     assert (counts[known.name], counts[other.name], counts[more[1].name]) == (2, 2, 0)
 
 
@@ -138,7 +138,7 @@ async def test_invitations_survive_a_restart(store):
     async with serving(store) as running:
         device.client = running.client
         assert await device.ticket() == ticket, "the same round's, and not counted twice"
-        assert stored(store, "SELECT invitations FROM devices") == [(1,)]
+        assert stored(store, "SELECT invitations FROM clients") == [(1,)]
         assert stored(store, "SELECT granted FROM grants") == [(1,)]
         await running.ask("POST", "close")
     with opened(store) as connection:

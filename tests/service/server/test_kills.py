@@ -28,7 +28,7 @@ class Operator:
                 kept = self._http.get("/versions").json()["versions"]
                 self._http.post("/rollback", json={"version": self._chance.choice(kept)["version"]})
             elif number in (6, 12):
-                self._http.post("/ban", json={"device": self._devices[number // 6 - 1].name})
+                self._http.post("/ban", json={"client": self._devices[number // 6 - 1].name})
         except (httpx.TransportError, KeyError):
             pass
 

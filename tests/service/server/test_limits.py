@@ -91,7 +91,7 @@ async def test_enrolments_of_one_network_are_limited(sqlite_store):
         for number in range(25):
             transport = httpx.ASGITransport(public_app(running.service), client=(f"2001:db8::{number:x}", 1))
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-                answers.append((await client.post("/api/v1/devices", json={})).status_code)
+                answers.append((await client.post("/api/v1/clients", json={})).status_code)
         assert answers == [201] * 5 + [429] * 20
 
 

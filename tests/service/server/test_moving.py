@@ -75,7 +75,7 @@ async def test_secure_aggregation_continues_in_its_round(sqlite_store, postgresq
             await running.version(2)
             found, _ = await published.verify()
             assert (found.versions, found.recomputed, found.messages, found.findings) == (2, 2, 6, ())
-            counts = stored(target, "SELECT invitations FROM devices WHERE invitations > 0")
+            counts = stored(target, "SELECT invitations FROM clients WHERE invitations > 0")
             assert counts == [(2,)] * 3
 
 

@@ -24,7 +24,7 @@ SUGGESTED = "--suggest-pi 0.3 --suggest-sharing randomized-response --suggest-it
 ONE_ROUND = "--new-admin-token --restored --rehearsal --i-accept-that-outsiders-can-read-updates --quiet"
 LISTENING = "--host 127.0.0.1 --admin-host 127.0.0.1 --workers 1 --self-signed --proxies 127.0.0.1"
 TRUST = (
-    "--most-norm 50 --row-quantile 0.9 --move-quantile 0.9 --no-refuse-implausible --device-rate 5 --address-rate 50 "
+    "--most-norm 50 --row-quantile 0.9 --move-quantile 0.9 --no-refuse-implausible --client-rate 5 --address-rate 50 "
     "--enrolment-rate 1 --range-rate 2 --invited-only --roll-back-when-worse --address-connections 100 "
     "--body-seconds 20 --header-seconds 9 --keep-updates"
 )

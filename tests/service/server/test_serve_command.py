@@ -51,7 +51,7 @@ def refused_serve(*flags):
         (("--tls-cert", "there-is-none.pem"), "go together"),
         (("--tls-cert", "there-is-none.pem", "--tls-key", "nor-this.pem"), "is not there"),
         (("--tls-cert", "a.pem", "--tls-key", "b.pem", "--self-signed"), "leave it out"),
-        (("--device-rate", "-1"), "device_rate"),
+        (("--client-rate", "-1"), "client_rate"),
         (("--host", "no.such.host.invalid"), "no address of this machine"),
         (("--proxies", "127.0.0.1,localhost"), "--proxies names 'localhost'"),
         (("--noun", "films"), "such as film/films"),

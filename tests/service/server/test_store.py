@@ -124,7 +124,7 @@ def test_store_of_another_format_is_refused_and_unchanged(database, name):
         connection.run("UPDATE store_format SET name = ?", name)
         with pytest.raises(StoreError, match=name):
             create_tables(connection)
-        assert connection.all("SELECT device FROM devices") == [("d",)]
+        assert connection.all("SELECT client FROM clients") == [("d",)]
 
 
 def test_a_failed_creation_leaves_the_store_empty(store):

@@ -314,6 +314,6 @@ def test_processes_of_simulated_clients_are_as_accurate_as_the_simulation(tmp_pa
     with served(tmp_path, *options, *plain, "--triples", 20) as address:
         told = fleet_of_processes(address, path, "--processes", 2, "--rounds", 10, "--test", 0.2, "--pi", 0.5)
         expected = simulated_precision(address, split, 10, data.n_users, {"pi": 0.5})
-    assert told["devices"] == data.n_users
+    assert told["clients"] == data.n_users
     assert told["accuracy"]["precision@10"] == pytest.approx(expected, abs=0.002)
     assert expected > 1.05 * popular_precision(split)

@@ -70,7 +70,7 @@ def test_client_that_is_done_leaves_and_the_next_joins(federation):
     tally = asyncio.run(fleet.play())
     assert tally.interactions == len(federation.uploads) == 3 * MESSAGES
     assert not any(devices.may_take_part(user) for user in (first, *others))
-    asked = [method for method, path in federation.asked if path.startswith("/api/v1/devices")]
+    asked = [method for method, path in federation.asked if path.startswith("/api/v1/clients")]
     assert asked == ["POST", "DELETE"] * 3, "one at a time, and the last leaves at the end"
 
 

@@ -36,7 +36,7 @@ def test_500_clients_rehearse(tmp_path):
             assert played.returncode == 0
         finally:
             server.terminate()
-    assert (report["devices"], report["rounds"]) == (500, 20)
+    assert (report["clients"], report["rounds"]) == (500, 20)
 
 
 def _with(words, others):

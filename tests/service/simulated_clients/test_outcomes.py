@@ -73,7 +73,7 @@ def test_discarded_uploads_in_no_sum_are_given_back(tmp_path, monkeypatch):
         plan = Plan(address=leader.address)
         tally = rehearse(Rehearsal(plan=plan, data=small_world(), specs={"pi": 1.0}), 1).tally
         assert tally.interactions == tally.counts["discarded"] == 2 * (MOST_RELEASED + 2)
-        assert stored(leader.store, "SELECT invitations FROM devices") == [(0,), (0,)]
+        assert stored(leader.store, "SELECT invitations FROM clients") == [(0,), (0,)]
 
 
 @pytest.mark.slow

@@ -171,7 +171,7 @@ async def rehearsed(one):
     )
     assert begun["starts_from"] == good
     honest = fleet.era
-    fleet.era = honest._replace(devices=Pushing(honest.devices, USERS[1][: int(MALICIOUS * CLIENTS)]))
+    fleet.era = honest._replace(clients=Pushing(honest.clients, USERS[1][: int(MALICIOUS * CLIENTS)]))
     fleet.plan = replace(one.plan, last_version=begun["version"] + 1)
     await fleet.take_part()
     seen["poisoned"] = one.judged()

@@ -87,7 +87,7 @@ def main(folder, options):
             put_value(connection, "joining", joining_info(addresses["public"], None))
     print(json.dumps(addresses | {"token": token}), flush=True)  # noqa: T201
     trust = TrustSettings(
-        device_rate=0, address_rate=0, enrolment_rate=0, keep_updates="sums" not in options, invited_only=False
+        client_rate=0, address_rate=0, enrolment_rate=0, keep_updates="sums" not in options, invited_only=False
     )
     return serve(Serving(store=store, trust=trust, quiet=True), public, admin)
 

@@ -64,7 +64,7 @@ def test_first_visit_gives_pythons_recommendations(town, visit):
     visitor.pick(4)
     page.locator("#go").click()
     assert visitor.recommended() == python_recommends(town, visitor.stored())
-    assert town.get("status").json()["devices"] == 0, "looking and picking tell the server nothing"
+    assert town.get("status").json()["clients"] == 0, "looking and picking tell the server nothing"
 
 
 def test_answers_and_undo(town, visit):
@@ -136,7 +136,7 @@ def test_sharing_nothing_sends_nothing(town, visit):
     assert len(visitor.recommended()) == 5
     assert {request.method for request in visitor.requests} == {"GET"}
     assert visitor.stored()["records"].get("taking") is not True
-    assert town.get("status").json()["devices"] == 0
+    assert town.get("status").json()["clients"] == 0
 
 
 def test_items_chosen_by_hand_alone_are_sent(server, visit):
@@ -188,7 +188,7 @@ def test_reload_continues(server, visit):
     assert after["records"]["identity"] == before["records"]["identity"]
     assert ids(after["history"]) == ids(before["history"])
     assert {played["ticket"] for played in before["rounds"]} <= {played["ticket"] for played in after["rounds"]}
-    assert server.get("status").json()["devices"] == 1
+    assert server.get("status").json()["clients"] == 1
 
 
 def test_leaving_erases_everything(server, visit):
@@ -200,7 +200,7 @@ def test_leaving_erases_everything(server, visit):
     visitor.leave()
     stored = visitor.stored()
     assert {store: len(kept) for store, kept in stored.items() if kept} == {}
-    assert server.rows("SELECT COUNT(*) FROM devices") == [(0,)]
+    assert server.rows("SELECT COUNT(*) FROM clients") == [(0,)]
     expect(page.locator("#grid .tile[aria-pressed=true]")).to_have_count(0)
     expect(page.locator("#lock")).to_have_attribute("data-kind", "closed")
 
@@ -216,7 +216,7 @@ def test_second_tab_takes_over(server, visit, words):
     visitor.page = other
     visitor.wait_for_rounds(len(tickets) + 2).pause()
     visitor.wait_until(lambda kept: kept["pending"] == [])
-    assert server.get("status").json()["devices"] == 1
+    assert server.get("status").json()["clients"] == 1
     assert len(server.updates()) == visitor.received(visitor.stored())
 
 

@@ -111,7 +111,7 @@ def test_make_visit_restarts_killed_clients(tmp_path):
     with running(make_visit(), tmp_path) as demo:
         status = demo.wait_until(lambda status: status["version"] >= 3)
         assert status["simulated"] == {"state": "running", "clients": CLIENTS}
-        assert status["devices"] == CLIENTS
+        assert status["clients"] == CLIENTS
         first = demo.clients_process()
         os.kill(first, signal.SIGKILL)
         gone = demo.wait_until(lambda status: status["simulated"]["state"] != "running")
@@ -119,7 +119,7 @@ def test_make_visit_restarts_killed_clients(tmp_path):
             lambda status: status["simulated"]["state"] == "running" and status["version"] > gone["version"]
         )
         assert demo.clients_process() != first
-    assert back["devices"] == 2 * CLIENTS, "those of before were killed and have not left"
+    assert back["clients"] == 2 * CLIENTS, "those of before were killed and have not left"
 
 
 @pytest.mark.slow

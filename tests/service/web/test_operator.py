@@ -41,13 +41,13 @@ def operator(browser):
 def a_round(number, **told):
     usual = {"version": number, "state": "folded", "granted": 12, "reports": 10, "dropouts": 2, "rejected": {}}
     measured = {"bytes": 5000, "clipped": 0, "drift": 0.01, "seconds": 20.0}
-    ended = {"ended": NOON + number * 600, "devices": 30 + number, "departures": number}
+    ended = {"ended": NOON + number * 600, "clients": 30 + number, "departures": number}
     return {"number": number} | usual | measured | ended | told
 
 
 def overview(*rounds, **told):
     """What a server tells its operator."""
-    now = {"version": 9, "round": 9, "open": True, "paused": False, "reports": 0, "devices": 40, "left": 3}
+    now = {"version": 9, "round": 9, "open": True, "paused": False, "reports": 0, "clients": 40, "left": 3}
     counts = {"waiting": 0, "rounds_folded": 9, "rounds_abandoned": 1, "evaluation": [], "trend": []}
     limits = {"limits": {"minimum": 5, "enough": 10, "deadline": 60}}
     return now | counts | limits | {"rounds": list(rounds)[::-1]} | told
@@ -124,11 +124,11 @@ def test_many_rounds_are_folded_away(operator, town):
 
 def test_joining_and_leaving_clients_are_drawn(operator, server, visit):
     def enrol():
-        return httpx.post(f"{server.public}/api/v1/devices", json={}).json()["token"]
+        return httpx.post(f"{server.public}/api/v1/clients", json={}).json()["token"]
 
     gone, *_ = [enrol() for _ in range(3)]
     leave = {"Authorization": f"Bearer {gone}"}
-    assert httpx.delete(f"{server.public}/api/v1/devices/me", headers=leave).status_code == 204
+    assert httpx.delete(f"{server.public}/api/v1/clients/me", headers=leave).status_code == 204
     visit(server).open().pick(5).take_part().wait_for_rounds(2)
     page = operator(server)
     label = figure(page, "Clients that joined and left").locator("svg[role=img]").get_attribute("aria-label")
@@ -181,7 +181,7 @@ def test_the_light_follows_the_servers_state(operator, town, words, language):
 def test_discarded_rounds_are_failing(operator, tmp_path):
     rounds = {"target": 2, "minimum": 2, "deadline": 0.05, "over_selection": 1.0}
     with serving(tmp_path, rounds=rounds) as server:
-        token = httpx.post(f"{server.public}/api/v1/devices", json={}).json()["token"]
+        token = httpx.post(f"{server.public}/api/v1/clients", json={}).json()["token"]
         headers = {"Authorization": f"Bearer {token}"}
         while server.get("status").json()["rounds_abandoned"] < 5:
             httpx.get(f"{server.public}/api/v1/work?wait=5", headers=headers, timeout=60)

@@ -210,7 +210,7 @@ def test_weaker_guarantee_is_refused(helper, visit, tmp_path):
         visitor = visitors[0].open()
         visitor.take_part()
         expect(visitor.page.locator("#doing")).to_contain_text("less-noise", timeout=PATIENCE)
-        assert second.get("status").json()["devices"] == 0
+        assert second.get("status").json()["clients"] == 0
         visitor.pause()
     with leading(tmp_path / "third", helper, SIGMA, settings={"messages": 2}, port=port):
         for visitor in visitors:

@@ -159,7 +159,7 @@ def test_discarded_message_counts_without_the_helpers_record(visit, tmp_path, he
         assert (played["why"], "number" in played, "noise" in played) == (
             (["detail.released"], False, False) if is_proven else (["detail.unproven"], True, True)
         )
-        assert server.rows("SELECT invitations FROM devices") == [(0,)]
+        assert server.rows("SELECT invitations FROM clients") == [(0,)]
         assert_counts(visitor, server, ["discarded"])
         expect(visitor.page.locator(".pips .sent")).to_have_count(0 if is_proven else 1)
 

@@ -85,10 +85,10 @@ def enrol(
     seed, user = random_bits(32), random_bits(31)
     vector = np.zeros(info.state_size, dtype=np.float32)
     with created(path) as store:
-        device, token = register(client, _ATTEMPTS)
+        client_id, token = register(client, _ATTEMPTS)
         identity = Identity(
             server=client.address,
-            device=device,
+            client_id=client_id,
             token=token,
             seed=seed,
             user=user,
@@ -157,13 +157,13 @@ def settle_again(
     renewed = settle(store, client, note)
     if renewed.token != identity.token:
         return renewed
-    if refusal.slug != "unknown-device" or client.has_enrolled_again:
+    if refusal.slug != "unknown-client" or client.has_enrolled_again:
         raise refusal
     note("The server does not know this client any more (its store was restored, perhaps): it enrols again.")
     client.token = None
-    device, token = register(client)
+    client_id, token = register(client)
     client.has_enrolled_again = True
-    renewed = replace(renewed, device=device, token=token)
+    renewed = replace(renewed, client_id=client_id, token=token)
     store.write_new_token(renewed)
     client.token = token
     return renewed
@@ -202,8 +202,8 @@ def enrol_again(store: ClientStore, client: Client, identity: Identity, info: Fe
     model = fetch_model(client, info)
     vector = np.zeros(info.state_size, dtype=np.float32)
     client.token = None  # the old federation's is no one's business here
-    device, token = register(client)
-    renewed = replace(identity, device=device, token=token, info=info, sums=pinned)
+    client_id, token = register(client)
+    renewed = replace(identity, client_id=client_id, token=token, info=info, sums=pinned)
     store.write_new_federation(renewed, vector, model)
     client.token = token
     return renewed

@@ -3,12 +3,12 @@
     GET /federation          FederationInfo: what the federation is, its recipe, what it suggests
     GET /catalogue           Catalogue: the items, in the order of their numbers
     GET /model               the full shared model
-    POST /devices            an id and a token; nothing about the user is in it
+    POST /clients            an id and a token; nothing about the user is in it
     GET /work                Ticket: leave to take part in one round (a long poll)
     GET /tasks/TICKET        Broadcast: what changed in the model since the version that the client has
     POST .../update          the Update; its receipt
     GET .../outcome          what became of it
-    DELETE /devices/me       the token dies
+    DELETE /clients/me       the token dies
 
 A client trusts no answer. Numbers must be numbers in their range, arrays must have the shapes that the catalogue and
 the number of factors ask for, every value must be finite, item numbers must ascend, and the model must be of the
@@ -140,12 +140,12 @@ def register(client: Client, attempts: int | None = None) -> tuple[str, str]:
     headers = {"Content-Type": "application/json"}
     invited = {} if client.invitation is None else {"invitation": client.invitation}
     body = json.dumps(invited).encode()
-    return read_enrolment(client.request("POST", "/devices", body, attempts=attempts, headers=headers).content)
+    return read_enrolment(client.request("POST", "/clients", body, attempts=attempts, headers=headers).content)
 
 
 def unregister(client: Client, attempts: int | None = None) -> None:
     """Let the server forget the token."""
-    client.request("DELETE", "/devices/me", attempts=attempts)
+    client.request("DELETE", "/clients/me", attempts=attempts)
 
 
 def wait_for_work(client: Client) -> Ticket | None:
@@ -260,7 +260,7 @@ def read_catalogue(content: bytes, info: FederationInfo) -> Catalogue:
 def read_enrolment(content: bytes) -> tuple[str, str]:
     """The answer to POST /clients: the client's id there and its token."""
     answer = json_object(content, "to an enrolment")
-    return text(answer.get("device")), text(answer.get("token"))
+    return text(answer.get("client")), text(answer.get("token"))
 
 
 def read_ticket(content: bytes) -> Ticket:

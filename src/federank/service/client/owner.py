@@ -31,7 +31,7 @@ def exported(store: ClientStore) -> dict[str, Any]:
     home = None if model is None else store.home_vector(model.version)
     return {
         "server": identity.server,
-        "device": identity.device,
+        "client": identity.client_id,
         "seed": identity.seed,
         "user": identity.user,
         "policy": exported_policy(store),
@@ -322,7 +322,7 @@ def rate(store: ClientStore, item: str, stars: str) -> Rated:
     if not known:
         raise SettingError(
             "This is the only rating, and a client without any cannot take part; `federank client leave --erase` "
-            "removes the device."
+            "removes the client."
         )
     if len(known) == len(catalogue.ids) and store.identity().info.rules.needs_others:
         raise SettingError("With this one all of the catalogue would be rated; nothing would be left to predict.")

@@ -139,7 +139,7 @@ def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
     ]
     if weaker:
         raise BadAnswer(
-            f"The federation was begun again with {' and '.join(weaker)} than it promised this device. Nothing was "
+            f"The federation was begun again with {' and '.join(weaker)} than it promised this client. Nothing was "
             "sent; ask the operator, or enrol again with another --state."
         )
     helper_keys(config, before.helper_ca)

@@ -123,7 +123,7 @@ class Identity:
     """Who this client is: to the server (a random id and a token) and to its own draws (two words no one else has)."""
 
     server: str
-    device: str
+    client_id: str
     token: str
     seed: int
     user: int

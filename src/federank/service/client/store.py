@@ -430,7 +430,7 @@ class ClientStore:
             self._sql.executemany("REPLACE INTO kept VALUES (?, ?)", list(values.items()))
 
     def _put_identity(self, identity: Identity) -> None:
-        names = ("server", "device", "token", "seed", "user", "ca", "insecure")
+        names = ("server", "client_id", "token", "seed", "user", "ca", "insecure")
         values, pinned = {name: getattr(identity, name) for name in names}, identity.sums
         values["helper_ca"] = None if pinned is None else pinned.helper_ca
         config = None if pinned is None else pinned.config.to_bytes()

@@ -86,8 +86,8 @@ def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int
         "health": ("0: ok, 1: needs attention, 2: failing; the overview has the reasons.", LEVELS[health.state]),
         "round_open": ("Whether a round is open.", int(bool(now and now.state == "open"))),
         "reports": ("Reports in the newest round.", now.reports if now else 0),
-        "devices": ("Clients enrolled.", latest.devices),
-        "waiting_devices": ("Clients that wait for work at this worker.", waiting),
+        "clients": ("Clients enrolled.", latest.clients),
+        "waiting_clients": ("Clients that wait for work at this worker.", waiting),
         "rounds_folded": ("Rounds folded.", latest.folded),
         "rounds_abandoned": ("Rounds abandoned.", latest.abandoned),
         "aggregates_rejected": ("Aggregates that were not applied.", latest.rejected.get("count", 0)),
@@ -165,7 +165,7 @@ class HealthInputs(NamedTuple):
     store_away: bool = False
     seconds_without_round: float | None = None  # since the last aggregated one; None where none is due
     round_due: float = 0.0  # seconds in which one should have been aggregated
-    devices: int = 0
+    clients: int = 0
     free_disk: int | None = None  # bytes, where the store is a file
 
 
@@ -197,7 +197,7 @@ def health_of(inputs: HealthInputs) -> Health:
     """The state that follows from the inputs."""
     reasons = [*_of_the_model(inputs), *_of_the_rounds(inputs.recent), *_of_the_uploads(inputs.recent)]
     if inputs.seconds_without_round is not None and inputs.seconds_without_round > inputs.round_due:
-        reasons.append(Reason("no-recent-round", ATTENTION, int(inputs.seconds_without_round / 60), inputs.devices))
+        reasons.append(Reason("no-recent-round", ATTENTION, int(inputs.seconds_without_round / 60), inputs.clients))
     if inputs.free_disk is not None and inputs.free_disk < LITTLE_DISK:
         state = FAILING if inputs.free_disk < NO_DISK else ATTENTION
         reasons.append(Reason("disk-low", state, inputs.free_disk // 1_000_000))

@@ -119,7 +119,7 @@ class PublishedModel:
         The recipe is made now, because it may depend on the number of enrolled clients. A model that is off the
         method's scale, or that clients would refuse, raises `Rejected`; the one before stays.
         """
-        self.enrolled = tallies(self._connection).devices
+        self.enrolled = tallies(self._connection).clients
         try:
             model = self.published.followed_by(self._folded(updates))
         except BadMessage as reason:

@@ -151,7 +151,7 @@ def begin(connection: Connection, proposal: Proposal) -> Published:
         version = newest.version + 1
         model = Published(version, np.full(content.n_items, version), content)
         publish_between(connection, newest, model)
-        connection.run("UPDATE devices SET invitations = 0, invited_to = -1")
+        connection.run("UPDATE clients SET invitations = 0, invited_to = -1")
         lock_metadata(connection)
         if current_season(connection).number != season.number - 1 or newest_version(connection) != version:
             raise Overtaken("Another season has begun meanwhile.")

@@ -97,20 +97,20 @@ class Selection:
         """Something is new: look again. To be called in the event loop."""
         self._news.set()
 
-    def has_uploaded(self, device: str, round_number: int) -> None:
+    def has_uploaded(self, client: str, round_number: int) -> None:
         """A client has uploaded in a round."""
         if round_number == self._round:
-            self._uploaded.add(device)
-            given = self._given_at.get(device)
+            self._uploaded.add(client)
+            given = self._given_at.get(client)
             if given is not None:
                 self._answer_seconds.append(time.monotonic() - given)
-        self.has_answered(device)
+        self.has_answered(client)
 
-    def has_answered(self, device: str) -> None:
+    def has_answered(self, client: str) -> None:
         """A client has sent something, in time or not."""
-        if self._unanswered.pop(device, None) is not None:
+        if self._unanswered.pop(client, None) is not None:
             self._missing -= MISSING_RATE * self._missing
-        self._missed.pop(device, None)
+        self._missed.pop(client, None)
 
     def _patience(self) -> float:
         """Seconds after which a ticket is given to someone else: three times what an answer usually takes."""
@@ -122,16 +122,16 @@ class Selection:
     def _late(self) -> list[str]:
         """Clients whose ticket of this round is too old."""
         too_old = time.monotonic() - self._patience()
-        return [device for device, at in self._given_at.items() if at < too_old and device not in self._uploaded]
+        return [client for client, at in self._given_at.items() if at < too_old and client not in self._uploaded]
 
     def _note_missed(self) -> None:
         """Remember clients whose ticket is too old."""
         too_old = time.monotonic() - self._patience()
         while self._unanswered and next(iter(self._unanswered.values())) < too_old:
-            device, _ = self._unanswered.popitem(last=False)
+            client, _ = self._unanswered.popitem(last=False)
             self._missing += MISSING_RATE * (1 - self._missing)
-            self._missed[device] = self._missed.get(device, 0) + 1
-            self._missed.move_to_end(device)
+            self._missed[client] = self._missed.get(client, 0) + 1
+            self._missed.move_to_end(client)
         while len(self._missed) > MOST_MISSED:
             self._missed.popitem(last=False)
 
@@ -152,14 +152,14 @@ class Selection:
         self._given_at, self._expired, self._began = {}, 0, time.monotonic()
         self._candidates = set(self._waiting)
 
-    async def wait(self, device: str, seconds: float, gone: Callable[[], Awaitable[None]]) -> Answer:
+    async def wait(self, client: str, seconds: float, gone: Callable[[], Awaitable[None]]) -> Answer:
         """A ticket for this client, or that its quota is spent; None if there is none in this time or it has gone."""
-        earlier = self._waiting.pop(device, None)
+        earlier = self._waiting.pop(client, None)
         if earlier is not None and not earlier.done():
             earlier.set_result(None)  # the same client asks again: the newer request counts
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[device] = answer
-        self._candidates.add(device)
+        self._waiting[client] = answer
+        self._candidates.add(client)
         self._news.set()
         leaving = asyncio.ensure_future(gone())
         try:
@@ -167,9 +167,9 @@ class Selection:
             return answer.result() if answer.done() else None
         finally:
             leaving.cancel()
-            if self._waiting.get(device) is answer:
-                del self._waiting[device]
-                self._candidates.discard(device)
+            if self._waiting.get(client) is answer:
+                del self._waiting[client]
+                self._candidates.discard(client)
 
     def end(self) -> None:
         """Answer all waiting clients: the server is about to end."""
@@ -210,11 +210,11 @@ class Selection:
         if late > self._expired:
             self._expired, self._is_full, self._candidates = late, False, set(self._waiting)
         most = self._most_tickets()
-        devices = self._next_devices(most - now.granted)
-        tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
+        clients = self._next_clients(most - now.granted)
+        tickets = {make_ticket(self._key, client, now.number, now.version): client for client in clients}
         if not tickets:
             return
-        again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
+        again = {ticket for ticket, client in tickets.items() if self._given.get(client) == ticket}
         invitations = self._quota(now.version)
 
         def take(connection: Connection) -> Granted:
@@ -226,7 +226,7 @@ class Selection:
                 self._answer(tickets[ticket], QuotaSpent(invitations))
         if began != (self._round, self._version):
             return
-        reported = {device for ticket, device in tickets.items() if ticket.use in used}
+        reported = {client for ticket, client in tickets.items() if ticket.use in used}
         if held:  # tickets are left for clients of other workers: look again when these had the time to take them
             self._candidates |= set(self._waiting) & (set(tickets.values()) - reported)
             self._later()
@@ -234,12 +234,12 @@ class Selection:
             self._is_full = self._is_full or len(given) + len(reported) + len(spent) < len(tickets)
         self._uploaded |= reported
         for ticket in given:
-            device = tickets[ticket]
-            self._given[device] = ticket
-            self._given_at.setdefault(device, time.monotonic())
-            self._unanswered.setdefault(device, self._given_at[device])
-            self._answer(device, ticket)
-        if not held and any(self._missed.get(device, 0) < SILENT_AFTER for device in self._candidates):
+            client = tickets[ticket]
+            self._given[client] = ticket
+            self._given_at.setdefault(client, time.monotonic())
+            self._unanswered.setdefault(client, self._given_at[client])
+            self._answer(client, ticket)
+        if not held and any(self._missed.get(client, 0) < SILENT_AFTER for client in self._candidates):
             self._news.set()
 
     def _quota(self, version: int) -> int | None:
@@ -256,29 +256,29 @@ class Selection:
         """Note for other workers which clients wait here, when that has changed or was long ago."""
         at, before = self._noted
         is_known = self._given.keys() | self._uploaded
-        devices = {one for one in self._waiting if one not in is_known and self._missed.get(one, 0) < SILENT_AFTER}
-        if devices == before and (not devices or time.monotonic() - at < NOTE_SECONDS):
+        clients = {one for one in self._waiting if one not in is_known and self._missed.get(one, 0) < SILENT_AFTER}
+        if clients == before and (not clients or time.monotonic() - at < NOTE_SECONDS):
             return
-        self._noted = time.monotonic(), devices
-        self._asked = await self._writer.write(lambda connection: note_waiting(connection, self._worker, devices))
+        self._noted = time.monotonic(), clients
+        self._asked = await self._writer.write(lambda connection: note_waiting(connection, self._worker, clients))
 
-    def _answer(self, device: str, given: Answer) -> None:
-        answer = self._waiting.pop(device, None)
+    def _answer(self, client: str, given: Answer) -> None:
+        answer = self._waiting.pop(client, None)
         if answer is not None and not answer.done():
             answer.set_result(given)
 
-    def _next_devices(self, tickets_left: int) -> list[str]:
+    def _next_clients(self, tickets_left: int) -> list[str]:
         """The next clients, in a random order; a few more than there are tickets, as some may have uploaded."""
         self._candidates -= self._uploaded
         if self._is_full:  # only clients that ask for their own ticket again
-            devices = [device for device in self._candidates if device in self._given]
+            clients = [client for client in self._candidates if client in self._given]
             self._candidates.clear()
-            return devices
+            return clients
         wave = max(LEAST_WAVE, min(tickets_left + LEAST_WAVE, MOST_WAVE))
-        asked = [device for device in self._candidates if self._missed.get(device, 0) < SILENT_AFTER]
+        asked = [client for client in self._candidates if self._missed.get(client, 0) < SILENT_AFTER]
         if not asked and time.monotonic() - self._began >= self._patience():
             asked = list(self._candidates)  # no other client waits
         self._chance.shuffle(asked)
-        devices = sorted(asked, key=lambda device: self._asked.get(device, 0))[:wave]
-        self._candidates.difference_update(devices)
-        return devices
+        clients = sorted(asked, key=lambda client: self._asked.get(client, 0))[:wave]
+        self._candidates.difference_update(clients)
+        return clients

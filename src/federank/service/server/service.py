@@ -20,7 +20,7 @@ from federank.service.server.rounds import Leader, form_of
 from federank.service.server.selection import Selection
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
-from federank.service.server.store.queries import Owner, count_refusals, device_of
+from federank.service.server.store.queries import Owner, count_refusals, owner_of
 from federank.service.server.store.seasons import current_season
 from federank.service.server.store.writer import REFUSALS, Writer
 from federank.service.server.worker_cache import Latest
@@ -44,7 +44,7 @@ class Service:
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
         invitations = config.served.uploads_of(config.settings)
         self.selection = Selection(self.latest, self.writer, config.ticket_key, log, invitations, config.uploads_now)
-        self.device_limit = TokenBuckets(trust.device_rate)
+        self.client_limit = TokenBuckets(trust.client_rate)
         self.address_limit = TokenBuckets(trust.address_rate)
         self.enrolment_limit = TokenBuckets(trust.enrolment_rate, least_burst=20.0)
         self.range_limit = TokenBuckets(trust.range_rate, least_burst=200.0)
@@ -118,21 +118,21 @@ class Service:
         Thread(target=ask, name="apart", daemon=True).start()
         return await asyncio.wrap_future(answer)
 
-    async def device_of_token(self, token_hash: bytes) -> Owner | None:
+    async def client_of_token(self, token_hash: bytes) -> Owner | None:
         """Whose token this is; remembered while no one has left."""
         if self.latest.departures != self._departures:
             self._departures = self.latest.departures
             self._known.clear()
-        device = self._known.get(token_hash)
-        if device is None:
-            device = await self.read(lambda connection: device_of(connection, token_hash))
-            if device is not None:
-                self.remember(token_hash, device)
-        return device
+        client = self._known.get(token_hash)
+        if client is None:
+            client = await self.read(lambda connection: owner_of(connection, token_hash))
+            if client is not None:
+                self.remember(token_hash, client)
+        return client
 
-    def remember(self, token_hash: bytes, device: Owner) -> None:
+    def remember(self, token_hash: bytes, client: Owner) -> None:
         """This token is a client's."""
-        self._known[token_hash] = device
+        self._known[token_hash] = client
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
 
@@ -144,7 +144,7 @@ class Service:
         """How the federation is, as this worker sees it."""
         latest = self.latest
         since = max(latest.recent.last_aggregated or 0.0, self._began)
-        is_due = latest.devices > 0 and not latest.paused
+        is_due = latest.clients > 0 and not latest.paused
         return health_of(
             HealthInputs(
                 recent=latest.recent,
@@ -154,7 +154,7 @@ class Service:
                 store_away=self.writer.fault is not None or not latest.is_fresh(),
                 seconds_without_round=time.time() - since if is_due else None,
                 round_due=round_due(latest.rounds.deadline, self.config.upload_period),
-                devices=latest.devices,
+                clients=latest.clients,
                 free_disk=self.database.free_bytes(),
             )
         )

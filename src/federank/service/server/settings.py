@@ -74,7 +74,7 @@ class TrustSettings:
     refuse_implausible: bool = True
     """Refuse an Update that no client can have sent, whatever its history: its numbers are not those of the
     equations."""
-    device_rate: float = 10.0
+    client_rate: float = 10.0
     """Requests a second of one client, over time (0: no limit)."""
     address_rate: float = 100.0
     """Requests a second from one address, over time (0: no limit)."""
@@ -102,7 +102,7 @@ class TrustSettings:
         for name in ("row_quantile", "move_quantile"):
             if getattr(self, name) is not None:
                 check_range(name, getattr(self, name), 0.5, 1)
-        for name in ("device_rate", "address_rate", "enrolment_rate", "range_rate"):
+        for name in ("client_rate", "address_rate", "enrolment_rate", "range_rate"):
             check_range(name, getattr(self, name), 0, math.inf)
         check_int("address_connections", self.address_connections, 0)
         check_positive("body_seconds", self.body_seconds)

@@ -37,7 +37,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def new_device() -> str:
+def new_client() -> str:
     """A name that says nothing about anyone."""
     return secrets.token_hex(16)
 
@@ -47,13 +47,13 @@ def hash_of_token(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def make_ticket(key: bytes, device: str, round_number: int, version: int) -> Ticket:
+def make_ticket(key: bytes, client: str, round_number: int, version: int) -> Ticket:
     """The one ticket of this client for this round and version."""
     signed = _SIGNED.pack(round_number, version)
-    return Ticket(round_number, version, signed + _mac(key, device, signed), use_of(key, device, round_number))
+    return Ticket(round_number, version, signed + _mac(key, client, signed), use_of(key, client, round_number))
 
 
-def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
+def read_ticket(key: bytes, client: str, text: str) -> Ticket | None:
     """The ticket that a client shows, if it was given to it."""
     try:
         content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -62,16 +62,16 @@ def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
     if len(content) != TICKET_BYTES:
         return None
     signed, mac = content[: _SIGNED.size], content[_SIGNED.size :]
-    if not hmac.compare_digest(mac, _mac(key, device, signed)):
+    if not hmac.compare_digest(mac, _mac(key, client, signed)):
         return None
     round_number, version = _SIGNED.unpack(signed)
-    return Ticket(round_number, version, content, use_of(key, device, round_number))
+    return Ticket(round_number, version, content, use_of(key, client, round_number))
 
 
-def use_of(key: bytes, device: str, round_number: int) -> bytes:
+def use_of(key: bytes, client: str, round_number: int) -> bytes:
     """A client's one voice in a round, as the store knows it: a keyed digest that says nothing about other rounds."""
-    return _mac(key, f"use of {device}", round_number.to_bytes(8, "big"))
+    return _mac(key, f"use of {client}", round_number.to_bytes(8, "big"))
 
 
-def _mac(key: bytes, device: str, signed: bytes) -> bytes:
-    return hashlib.blake2b(device.encode() + signed, digest_size=_MAC_BYTES, key=key).digest()
+def _mac(key: bytes, client: str, signed: bytes) -> bytes:
+    return hashlib.blake2b(client.encode() + signed, digest_size=_MAC_BYTES, key=key).digest()

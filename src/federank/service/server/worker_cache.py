@@ -50,7 +50,7 @@ class Latest:
         self.round: Newest | None = None
         self.rounds = RoundSettings()
         self.seen_open = 0.0  # when this worker first saw the round
-        self.devices = self.departures = self.abandoned = 0
+        self.clients = self.departures = self.abandoned = 0
         self.accuracy: dict[str, Any] | None = None
         self.signals = Signals()
         self.extent = Extent()
@@ -143,7 +143,7 @@ class Latest:
 
     def _look_rarely(self, connection: Connection) -> None:
         self._rarely = time.monotonic()
-        self.devices, self.departures, self.abandoned = tallies(connection)
+        self.clients, self.departures, self.abandoned = tallies(connection)
         self.accuracy = get_value(connection, "accuracy")
         self.bounded = get_value(connection, "bounded") or {}
         self.progress = get_value(connection, "progress") or {}

@@ -203,7 +203,7 @@ class Era(NamedTuple):
     """What goes together for as long as a season lasts."""
 
     info: FederationInfo
-    devices: SimulatedClients
+    clients: SimulatedClients
     models: Models
 
 

@@ -106,8 +106,8 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     def made(info: FederationInfo, ids: list[str]) -> SimulatedClients:
         return SimulatedClients(info, ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
 
-    devices = made(info, ids)
-    all_users = devices.participants.tolist()
+    clients = made(info, ids)
+    all_users = clients.participants.tolist()
     if rehearsal.users is not None and rehearsal.users > len(all_users):
         raise SettingError(f"{rehearsal.users:,} clients are asked for, and {len(all_users):,} people can take part.")
     users = all_users[: rehearsal.users][part::parts]
@@ -116,9 +116,9 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         pinned = _pinned(rehearsal, info)
         repin = partial(_repinned, rehearsal)
-        fleet = Fleet(plan, devices, Models(info), users, pinned, made, note=rehearsal.note, repin=repin)
+        fleet = Fleet(plan, clients, Models(info), users, pinned, made, note=rehearsal.note, repin=repin)
         tally = runner.run(fleet.play())
-    return Played(tally, users, fleet.era.devices.vectors())
+    return Played(tally, users, fleet.era.clients.vectors())
 
 
 def _pinned(rehearsal: Rehearsal, info: FederationInfo) -> Pinned | None:
@@ -151,10 +151,10 @@ def recommendations(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
 ) -> Recommendations:
     """What everyone's client would recommend after the rehearsal: the best of the items that someone has."""
-    devices = SimulatedClients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
-    scores = devices.scores(model, vectors)
-    scores[:, np.bincount(devices.profiles.items, minlength=federation.info.n_items) == 0] = -np.inf
-    items, best = top_n(scores, np.arange(len(scores), dtype=np.int32), devices.profiles, n)
+    clients = SimulatedClients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    scores = clients.scores(model, vectors)
+    scores[:, np.bincount(clients.profiles.items, minlength=federation.info.n_items) == 0] = -np.inf
+    items, best = top_n(scores, np.arange(len(scores), dtype=np.int32), clients.profiles, n)
     ids = np.array(federation.ids, dtype=np.dtypes.StringDType())
     return Recommendations(rehearsal.data.user_ids, items, best, ids)
 
@@ -164,8 +164,8 @@ def accuracy(
 ) -> dict[str, float]:
     """How good the recommendations are by what the split holds out."""
     if federation.info.scale is not None:
-        devices = SimulatedClients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
-        return devices.errors(model, split, federation.ids)
+        clients = SimulatedClients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+        return clients.errors(model, split, federation.ids)
     listed = recommendations(rehearsal, federation, model, vectors, 10)
     means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
     return {name: round(float(value), 6) for name, value in means.items() if "@" in name}

@@ -74,7 +74,7 @@ class Fleet:
     def __init__(
         self,
         plan: Plan,
-        devices: SimulatedClients,
+        clients: SimulatedClients,
         models: Models,
         users: list[int],
         pinned: Pinned | None = None,
@@ -85,7 +85,7 @@ class Fleet:
     ) -> None:
         self._repin = repin
         self.plan, self.users, self._made = plan, users, made
-        self.era, self._growing = Era(models.info, devices, models), asyncio.Lock()
+        self.era, self._growing = Era(models.info, clients, models), asyncio.Lock()
         self._pinned = pinned
         self._offers: dict[int, Offer] = {}  # of the newest round: every client is offered the same
         self._sent: dict[int, Sent] = {}  # by user: one upload each
@@ -197,9 +197,9 @@ class Fleet:
             if self._pinned is not None:
                 assert self._repin is not None, "a fleet that follows seasons of sums checks their configs"
                 self._pinned = await asyncio.to_thread(self._repin, self._pinned, info)
-            devices = self._made(info, ids)
-            devices.take_over(self.era.devices)
-            self.era, self._offers = Era(info, devices, Models(info)), {}
+            clients = self._made(info, ids)
+            clients.take_over(self.era.clients)
+            self.era, self._offers = Era(info, clients, Models(info)), {}
             self.tally.counts["season"] += 1
             return
         raise BadAnswer("The server says that another season has begun, and its catalogue is still the old one.")
@@ -214,7 +214,7 @@ class Fleet:
 
     async def _enrol(self, connection: Connection) -> None:
         async with self._gate:
-            reply = await self._request(connection, "POST", "/devices", b"{}")
+            reply = await self._request(connection, "POST", "/clients", b"{}")
         if reply.status != 201:
             raise _broken(reply, "an enrolment")
         _, connection.token = read_enrolment(reply.content)
@@ -223,7 +223,7 @@ class Fleet:
     async def _leave(self, connection: Connection) -> None:
         """Leave the federation: the server forgets the client."""
         async with self._gate:
-            reply = await self._request(connection, "DELETE", "/devices/me")
+            reply = await self._request(connection, "DELETE", "/clients/me")
         if reply.status not in (204, 401):
             raise _broken(reply, "a departure")
         connection.token = None
@@ -277,7 +277,7 @@ class Fleet:
         """Take part until no upload is left."""
         have: Model | None = None
         older = 0
-        while not self._ending and self.era.devices.may_take_part(user):
+        while not self._ending and self.era.clients.may_take_part(user):
             if self.plan.rate is not None:
                 await self._wait_for_turn()
             reply = await self._request(connection, "GET", f"/work?wait={LONG_POLL}", timeout=LONG_POLL + 30)
@@ -341,7 +341,7 @@ class Fleet:
         if body is None:
             await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
             return model
-        if vanishes(era.devices.seed, user, ticket.round_number, self.plan.vanish):
+        if vanishes(era.clients.seed, user, ticket.round_number, self.plan.vanish):
             self.tally.counts["vanished"] += 1
             await self._stay_away(ticket.round_number)
             return model
@@ -366,11 +366,11 @@ class Fleet:
     async def _body(self, era: Era, user: int, connection: Connection, ticket: Ticket, model: Model) -> bytes | None:
         """What a client sends; nothing where a round is over, or would disclose more than was guaranteed."""
         if self._pinned is None:
-            return era.devices.message(user, ticket.round_number, model)
+            return era.clients.message(user, ticket.round_number, model)
         offer = await self._offer(connection, self._pinned, ticket.round_number, model)
         if offer is None:
             return None
-        body = era.devices.upload(user, model, Terms(self._pinned.config, offer))
+        body = era.clients.upload(user, model, Terms(self._pinned.config, offer))
         if body is None:
             self.tally.counts["beyond the guarantee"] += 1
         return body
@@ -403,7 +403,7 @@ class Fleet:
         before = self._discarded.get(user, 0)
         self._discarded[user] = before + 1
         if word == RELEASED and before < MOST_RELEASED and sent.offer is not None:
-            self.era.devices.release(user, sent.offer.noise)
+            self.era.clients.release(user, sent.offer.noise)
             self.charged[user].pop()
         await asyncio.sleep(min(FIRST_PAUSE * 2 ** min(before, 10), LONGEST_PAUSE))
         return True

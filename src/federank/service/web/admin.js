@@ -75,7 +75,7 @@ function show(overview) {
     [say("federation.version"), overview.version],
     [say("federation.round"), overview.round],
     [say("admin.reports"), overview.reports],
-    [say("federation.devices"), overview.devices],
+    [say("federation.clients"), overview.clients],
     [say("admin.left"), overview.left],
     [say("admin.waiting"), overview.waiting],
     [say("admin.folded"), overview.rounds_folded],

@@ -37,7 +37,7 @@ async def close(running, number):
 
 
 def invitations(store):
-    return [count for (count,) in stored(store, "SELECT invitations FROM devices ORDER BY invitations")]
+    return [count for (count,) in stored(store, "SELECT invitations FROM clients ORDER BY invitations")]
 
 
 async def test_outcome_waits_for_an_absent_helper(store, tmp_path):

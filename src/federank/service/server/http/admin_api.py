@@ -262,23 +262,23 @@ def _wake(service: Service) -> None:
     service.latest.wake()
 
 
-async def ban_device(service: Service, request: Request) -> Response:
+async def ban_client(service: Service, request: Request) -> Response:
     """Take no Update of a client any more, and withdraw the one that is not aggregated yet."""
-    device = await _given(service, request, str, "device", 'Say which client: {"device": "..."}, by its name.')
+    client = await _given(service, request, str, "client", 'Say which client: {"client": "..."}, by its name.')
 
     def act(connection: Connection) -> bool | None:
-        is_new = ban(connection, device)
+        is_new = ban(connection, client)
         if is_new:
-            note_action(connection, "ban", device=device)
+            note_action(connection, "ban", client=client)
         return is_new
 
     is_new = await service.writer.write(act, TALLIES)
     if is_new is None:
         raise Refusal(404, "unknown", "No client of this federation has this name.")
     key = service.config.ticket_key
-    await service.writer.write(lambda connection: withdraw(connection, device, key))
+    await service.writer.write(lambda connection: withdraw(connection, client, key))
     service.leader.mark_log_dirty()
-    return json_response({"device": device, "banned": True, "was_banned": not is_new})
+    return json_response({"client": client, "banned": True, "was_banned": not is_new})
 
 
 async def make_invitations(service: Service, request: Request) -> Response:

@@ -33,7 +33,7 @@ from federank.service.server.store.queries import (
 )
 from federank.service.server.store.secure import sum_row
 from federank.service.server.store.writer import TALLIES
-from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket, use_of
+from federank.service.server.tickets import Ticket, hash_of_token, new_client, new_token, read_ticket, use_of
 
 LONGEST_WAIT = 60
 SMALL_BODY = 4096
@@ -59,39 +59,39 @@ _LEFT_OUT = {
 }
 
 
-async def enrol_device(service: Service, request: Request) -> Response:
+async def enrol_client(service: Service, request: Request) -> Response:
     """A new client: a random id and a token, shown this once."""
     enforce_rate_limit(service.enrolment_limit, _address(request))
     enforce_rate_limit(service.range_limit, range_of(_address(request)))
     code = _invitation(await read_body(request, SMALL_BODY, service.trust.body_seconds))
     used = None if code is None else hash_of_token(code)
-    device, token = new_device(), new_token()
+    client, token = new_client(), new_token()
     token_hash, needed = hash_of_token(token), service.invited_only
 
     def act(connection: Connection) -> bool:
-        return enrol(connection, device, token_hash, used, invited_only=needed)
+        return enrol(connection, client, token_hash, used, invited_only=needed)
 
     if not await service.writer.write(act, TALLIES):
         raise _not_invited()
-    return json_response({"device": device, "token": token}, 201)
+    return json_response({"client": client, "token": token}, 201)
 
 
 async def leave_federation(service: Service, request: Request) -> Response:
     """Leave: the client is forgotten, its token dies, and an Update that is not aggregated yet is withdrawn."""
-    device, token_hash = await who_asks(service, request)
+    client, token_hash = await who_asks(service, request)
     key = service.config.ticket_key
-    await service.writer.write(lambda connection: withdraw(connection, device, key))
+    await service.writer.write(lambda connection: withdraw(connection, client, key))
     service.leader.mark_log_dirty()
-    await service.writer.write(lambda connection: leave(connection, device), TALLIES)
+    await service.writer.write(lambda connection: leave(connection, client), TALLIES)
     service.forget(token_hash)
     return Response(None, 204)
 
 
 async def work(service: Service, request: Request) -> Response:
     """Wait for a task; a ticket for it, or nothing within the wait; no more once the client's messages are spent."""
-    device, token_hash = await who_asks(service, request)
+    client, token_hash = await who_asks(service, request)
     if service.invited_only:
-        owner = await service.device_of_token(token_hash)
+        owner = await service.client_of_token(token_hash)
         if owner is None or not owner.invited:  # enrolled while the operator let everyone in
             raise _not_invited()
     seconds = min(check_int(request, "wait") or 0, LONGEST_WAIT)
@@ -101,7 +101,7 @@ async def work(service: Service, request: Request) -> Response:
             pass
 
     # Even a client that will not wait is given the moment that asking the store takes.
-    ticket = await service.selection.wait(device, max(seconds, 0.25), gone)
+    ticket = await service.selection.wait(client, max(seconds, 0.25), gone)
     if ticket is None:
         return Response(None, 204)
     if isinstance(ticket, QuotaSpent):
@@ -125,8 +125,8 @@ async def work(service: Service, request: Request) -> Response:
 
 async def task(service: Service, request: Request) -> Response:
     """The Broadcast of a ticket: the rows changed since the version that the client has."""
-    device, _ = await who_asks(service, request)
-    ticket = _ticket(service, request, device)
+    client, _ = await who_asks(service, request)
+    ticket = _ticket(service, request, client)
     now = service.latest.round
     model = service.latest.models.get(ticket.version)
     ended = now is not None and (now.number, now.state != "open") > (ticket.round_number, False)
@@ -143,9 +143,9 @@ async def upload(service: Service, request: Request) -> Response:
 
     Idempotent: the same bytes with the same ticket are stored once, and get the same receipt.
     """
-    device, _ = await who_asks(service, request)
+    client, _ = await who_asks(service, request)
     try:
-        ticket = _ticket(service, request, device)
+        ticket = _ticket(service, request, client)
         if request.headers.get("content-type", TYPES[0]).split(";")[0].strip().lower() not in TYPES:
             raise Refusal(415, "type", f"An Update is safetensors, sent as {TYPES[0]}.")
         body = await read_body(request, service.form.most_bytes, service.trust.body_seconds)
@@ -155,19 +155,19 @@ async def upload(service: Service, request: Request) -> Response:
     except Refusal as refusal:
         service.refused(refusal.slug)
         raise
-    content = Upload(device, ticket, service.config.kind, hashlib.sha256(body).digest(), body, clipped)
+    content = Upload(client, ticket, service.config.kind, hashlib.sha256(body).digest(), body, clipped)
 
     def keep(connection: Connection) -> tuple[Outcome, int]:
         return keep_upload(connection, content)
 
     outcome, number = await service.writer.write(keep)
-    service.selection.has_answered(device)
+    service.selection.has_answered(client)
     if outcome in _REFUSED:
         status, message = _REFUSED[outcome]
         service.refused(outcome)
         raise Refusal(status, outcome, message)
     service.metrics.upload(outcome, len(body), clipped)
-    service.selection.has_uploaded(device, number)
+    service.selection.has_uploaded(client, number)
     service.ranges.note(_address(request))
     receipt = {"receipt": content.digest.hex(), "round": number, "stored": True}
     return json_response(receipt, 201 if outcome == "stored" else 200)
@@ -180,8 +180,8 @@ async def outcome(service: Service, request: Request) -> Response:
     with the helper's signed record of the round, where there is one; and `absent`, of an upload that came too late or
     never, with this record and the ids of the uploads in the sum.
     """
-    device, _ = await who_asks(service, request)
-    ticket = _ticket(service, request, device)
+    client, _ = await who_asks(service, request)
+    ticket = _ticket(service, request, client)
     found = await service.read(lambda connection: outcome_of(connection, ticket.use))
     if found is None and service.config.sums is not None:
         return await _absent(service, ticket)
@@ -217,7 +217,7 @@ def _word_for(found: Fate) -> str:
 
 async def evaluate(service: Service, request: Request) -> Response:
     """A randomised answer: is the item that this client holds back in its top 10, with the model of this ticket?"""
-    device, _ = await who_asks(service, request)
+    client, _ = await who_asks(service, request)
     body = await read_body(request, SMALL_BODY, service.trust.body_seconds)
     try:
         answer = json.loads(body)
@@ -226,17 +226,17 @@ async def evaluate(service: Service, request: Request) -> Response:
         text = hit = measure = None
     if not isinstance(text, str) or not isinstance(hit, bool):
         raise Refusal(422, "malformed", 'Name the ticket that the model came with: {"ticket": "...", "hit": true}.')
-    ticket = read_ticket(service.config.ticket_key, device, text[:100])
+    ticket = read_ticket(service.config.ticket_key, client, text[:100])
     if ticket is None:
         raise Refusal(404, "foreign", "An answer is about a model that was sent to this client, with its own ticket.")
     version = ticket.version
     if measure not in (MEASURES if service.config.span is not None else (ABSOLUTE,)):
         raise Refusal(422, "malformed", "A measure is absolute or squared, and only where ratings are predicted.")
-    reporter = use_of(service.config.ticket_key, f"hit {device}", version)
+    reporter = use_of(service.config.ticket_key, f"hit {client}", version)
     is_squared = measure == SQUARED
 
     def act(connection: Connection) -> bool | None:
-        return keep_answer(connection, device, version, reporter, hit, is_squared)
+        return keep_answer(connection, client, version, reporter, hit, is_squared)
 
     is_first = await service.writer.write(act)
     if is_first is None:
@@ -259,13 +259,13 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
     if scheme.lower() != "bearer" or not 20 <= len(token) <= 100:
         raise _no_users()
     token_hash = hash_of_token(token)
-    owner = await service.device_of_token(token_hash)
+    owner = await service.client_of_token(token_hash)
     if owner is None:
         raise _no_users()
-    enforce_rate_limit(service.device_limit, owner.device)
+    enforce_rate_limit(service.client_limit, owner.client)
     if owner.banned:
         raise Refusal(403, "banned", _REFUSED["banned"][1])
-    return owner.device, token_hash
+    return owner.client, token_hash
 
 
 def _refuse_unseen(service: Service, ticket: Ticket) -> None:
@@ -291,10 +291,10 @@ def _refuse_implausible(service: Service, ticket: Ticket, body: bytes) -> None:
         raise Refusal(422, "implausible", reason)
 
 
-def _ticket(service: Service, request: Request, device: str) -> Ticket:
-    ticket = read_ticket(service.config.ticket_key, device, str(request.path_params["ticket"]))
+def _ticket(service: Service, request: Request, client: str) -> Ticket:
+    ticket = read_ticket(service.config.ticket_key, client, str(request.path_params["ticket"]))
     if ticket is None:
-        raise Refusal(404, "foreign", "This ticket was not given to this device.")
+        raise Refusal(404, "foreign", "This ticket was not given to this client.")
     return ticket
 
 
@@ -310,8 +310,8 @@ def _not_invited() -> Refusal:
 def _no_users() -> Refusal:
     return Refusal(
         401,
-        "unknown-device",
-        "No client has this token; enrol with POST /api/v1/devices.",
+        "unknown-client",
+        "No client has this token; enrol with POST /api/v1/clients.",
         {"WWW-Authenticate": "Bearer"},
     )
 

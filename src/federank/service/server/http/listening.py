@@ -279,7 +279,7 @@ def _refuse_unavailable(certificate: Path, host: str) -> None:
     else:
         return
     raise TLSError(
-        f"{certificate} {wrong}. Remove it and its key to have new ones made, and give the new one to devices."
+        f"{certificate} {wrong}. Remove it and its key to have new ones made, and give the new one to clients."
     )
 
 

@@ -127,7 +127,7 @@ def status_of(service: Service) -> dict[str, Any]:
         "reports": now.reports if now else 0,
         "items": service.config.n_items,
         "season": service.config.season.number,
-        "devices": view.devices,
+        "clients": view.clients,
         "rounds_folded": view.folded,
         "rounds_abandoned": view.abandoned,
         "aggregates_rejected": int(view.rejected.get("count", 0)),

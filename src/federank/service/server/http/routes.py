@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 from federank.service.server.http import admin_api as admin
-from federank.service.server.http import client_api as devices
+from federank.service.server.http import client_api as clients
 from federank.service.server.http import public_api as public
 from federank.service.server.http.application import Endpoint, Entry
 from federank.service.server.http.responses import JSON, TENSORS
@@ -53,20 +53,20 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         query=(("since", _ONLY_CHANGED),),
         answers=((200, TENSORS), (304, "")),
     ),
-    Entry("POST", f"{PUBLIC}/devices", devices.enrol_device, sends=JSON, answers=((201, JSON),), refusals=(403, 413)),
-    _by_client("DELETE", "/devices/me", devices.leave_federation, answers=((204, ""),)),
+    Entry("POST", f"{PUBLIC}/clients", clients.enrol_client, sends=JSON, answers=((201, JSON),), refusals=(403, 413)),
+    _by_client("DELETE", "/clients/me", clients.leave_federation, answers=((204, ""),)),
     _by_client(
         "GET",
         "/work",
-        devices.work,
-        query=(("wait", f"Seconds to wait for work, at most {devices.LONGEST_WAIT}."),),
+        clients.work,
+        query=(("wait", f"Seconds to wait for work, at most {clients.LONGEST_WAIT}."),),
         answers=((200, JSON), (204, "")),
         refusals=(409,),
     ),
     _by_client(
         "GET",
         "/tasks/{ticket}",
-        devices.task,
+        clients.task,
         query=(("have", _ONLY_CHANGED),),
         answers=_ONE_TENSOR_FILE,
         refusals=(404, 410),
@@ -74,16 +74,16 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
     _by_client(
         "POST",
         "/tasks/{ticket}/update",
-        devices.upload,
+        clients.upload,
         sends=TENSORS,
         answers=((201, JSON), (200, JSON)),
         refusals=(400, 404, 408, 409, 410, 413, 415, 422),
     ),
-    _by_client("GET", "/tasks/{ticket}/outcome", devices.outcome, refusals=(404,)),
+    _by_client("GET", "/tasks/{ticket}/outcome", clients.outcome, refusals=(404,)),
     _by_client(
         "POST",
         "/hits",
-        devices.evaluate,
+        clients.evaluate,
         sends=JSON,
         answers=((201, JSON), (200, JSON)),
         refusals=(404, 409, 413, 422),
@@ -109,7 +109,7 @@ ADMIN_ROUTES: tuple[Entry, ...] = (
     Entry("GET", f"{ADMIN}/catalogue", public.catalogue, answers=_JSON_OR_UNCHANGED),
     Entry("GET", f"{ADMIN}/versions", admin.versions, who="operator"),
     _action("/rollback", admin.rollback, 404, 409),
-    _action("/ban", admin.ban_device, 404),
+    _action("/ban", admin.ban_client, 404),
     _action("/invitations", admin.make_invitations),
     Entry("GET", f"{ADMIN}/seasons", public.seasons),
     _action("/seasons", admin.new_season, answers=((201, JSON),)),

@@ -40,7 +40,7 @@ def keep_hit(connection: Connection, version: int, reporter: bytes, hit: bool, i
 
 
 def keep_answer(
-    connection: Connection, device: str, version: int, reporter: bytes, hit: bool, is_squared: bool
+    connection: Connection, client: str, version: int, reporter: bytes, hit: bool, is_squared: bool
 ) -> bool | None:
     """Count a client's answer, within the caller's transaction: True, False where it has answered about this version
     before, None where it has given all the answers that the protocol allows.
@@ -48,7 +48,7 @@ def keep_answer(
     if connection.one("SELECT 1 FROM hits WHERE version = ? AND reporter = ?", version, reporter) is not None:
         return False
     if not connection.run(
-        "UPDATE devices SET answers = answers + 1 WHERE device = ? AND answers < ?", device, MOST_ANSWERS
+        "UPDATE clients SET answers = answers + 1 WHERE client = ? AND answers < ?", client, MOST_ANSWERS
     ):
         return None
     return keep_hit(connection, version, reporter, hit, is_squared)
@@ -154,7 +154,7 @@ def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any
     """The latest rounds, newest first, at most this many; and how many uploads were ever refused, by reason."""
     rows = connection.all(
         "SELECT r.number, r.version, r.state, r.reports, r.bytes, r.clipped, r.drift, r.seconds, g.granted,"
-        " r.ended, r.devices, r.departures"
+        " r.ended, r.clients, r.departures"
         " FROM rounds r LEFT JOIN grants g ON g.round = r.number ORDER BY r.number DESC LIMIT ?",
         most,
     )
@@ -166,7 +166,7 @@ def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any
         refused.setdefault(int(number), {})[str(reason)] = int(count)
     totals = connection.all("SELECT reason, SUM(count) FROM refusals GROUP BY reason ORDER BY reason")
     shown = []
-    for number, version, state, reports, size, clipped, drift, seconds, granted, ended, devices, departures in rows:
+    for number, version, state, reports, size, clipped, drift, seconds, granted, ended, clients, departures in rows:
         if state in ("open", "closed"):
             row = connection.one(
                 "SELECT COUNT(*), COALESCE(SUM(size), 0), COALESCE(SUM(clipped), 0) FROM uploads WHERE round = ?",
@@ -179,7 +179,7 @@ def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any
         shown.append(
             {name: int(count) for name, count in counts.items()}
             | {"state": str(state), "rejected": refused.get(int(number), {}), "seconds": round(float(seconds), 3)}
-            | {"drift": float(drift) if math.isfinite(drift) else None, "devices": devices, "departures": departures}
+            | {"drift": float(drift) if math.isfinite(drift) else None, "clients": clients, "departures": departures}
             | {"ended": None if ended is None else round(float(ended), 3)}
         )
     return shown, {str(reason): int(count) for reason, count in totals}

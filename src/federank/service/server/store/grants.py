@@ -49,7 +49,7 @@ def grant(
     counts: dict[Ticket, int] = {}
     if invitations is not None:
         known = _invitations(connection, tickets.values())
-        counted = {ticket: known.get(device, (0, -1)) for ticket, device in tickets.items()}
+        counted = {ticket: known.get(client, (0, -1)) for ticket, client in tickets.items()}
         counts = {ticket: count for ticket, (count, _) in counted.items()}
         again = {ticket for ticket, (_, last) in counted.items() if last == number}
         spent = {ticket for ticket, count in counts.items() if count >= invitations} - again
@@ -69,7 +69,7 @@ def grant(
     if invitations is not None:
         for ticket in fresh[:granted]:
             change = "invitations = invitations + 1, invited_to = ?"
-            connection.run(f"UPDATE devices SET {change} WHERE device = ?", number, tickets[ticket])
+            connection.run(f"UPDATE clients SET {change} WHERE client = ?", number, tickets[ticket])
     repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
     return Granted(fresh[:granted] + repeated, used, spent, held)
 
@@ -82,9 +82,9 @@ _NOW = {
 }
 
 
-def note_waiting(connection: Connection, worker: str, devices: Iterable[str]) -> dict[str, int]:
+def note_waiting(connection: Connection, worker: str, clients: Iterable[str]) -> dict[str, int]:
     """Note how many clients wait at a worker, within the caller's transaction; how often each was invited."""
-    known = {device: count for device, (count, _) in _invitations(connection, devices).items()}
+    known = {client: count for client, (count, _) in _invitations(connection, clients).items()}
     levels: dict[int, int] = {}
     for count in known.values():
         levels[count] = levels.get(count, 0) + 1
@@ -113,31 +113,31 @@ def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes
     return {bytes(use) for (use,) in _all_of(connection, query, [ticket.use for ticket in tickets])}
 
 
-def _invitations(connection: Connection, devices: Iterable[str]) -> dict[str, tuple[int, int]]:
+def _invitations(connection: Connection, clients: Iterable[str]) -> dict[str, tuple[int, int]]:
     """How often these clients were invited, and to which round last."""
-    query = "SELECT device, invitations, invited_to FROM devices WHERE device IN"
-    rows = _all_of(connection, query, list(devices))
-    return {str(device): (int(count), int(last)) for device, count, last in rows}
+    query = "SELECT client, invitations, invited_to FROM clients WHERE client IN"
+    rows = _all_of(connection, query, list(clients))
+    return {str(client): (int(count), int(last)) for client, count, last in rows}
 
 
 def uncharge(connection: Connection, number: int) -> None:
     """Give the clients that were invited to this round last their invitation back, within the caller's transaction."""
     connection.run(
-        "UPDATE devices SET invitations = invitations - 1, invited_to = -1 WHERE invited_to = ? AND invitations > 0",
+        "UPDATE clients SET invitations = invitations - 1, invited_to = -1 WHERE invited_to = ? AND invitations > 0",
         number,
     )
 
 
 def uncharge_absent(connection: Connection, number: int, ticket_key: bytes) -> None:
     """Give back the invitations whose upload did not come in time, within the transaction that ends the round."""
-    invited = [str(device) for (device,) in connection.all("SELECT device FROM devices WHERE invited_to = ?", number)]
-    uses = {use_of(ticket_key, device, number): device for device in invited}
+    invited = [str(client) for (client,) in connection.all("SELECT client FROM clients WHERE invited_to = ?", number)]
+    uses = {use_of(ticket_key, client, number): client for client in invited}
     rows = connection.all("SELECT ticket FROM uploads WHERE round = ?", number)
     arrived = {bytes(ticket) for (ticket,) in rows}
-    for device in sorted(device for use, device in uses.items() if use not in arrived):
+    for client in sorted(client for use, client in uses.items() if use not in arrived):
         connection.run(
-            "UPDATE devices SET invitations = invitations - 1, invited_to = -1 WHERE invitations > 0 AND device = ?",
-            device,
+            "UPDATE clients SET invitations = invitations - 1, invited_to = -1 WHERE invitations > 0 AND client = ?",
+            client,
         )
 
 

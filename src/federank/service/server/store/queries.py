@@ -47,14 +47,14 @@ def lock_metadata(connection: Connection) -> None:
 
 
 def enrol(
-    connection: Connection, device: str, token_hash: bytes, code: bytes | None = None, *, invited_only: bool = False
+    connection: Connection, client: str, token_hash: bytes, code: bytes | None = None, *, invited_only: bool = False
 ) -> bool:
     """A new client, which uses up the invitation with this hash; False where one is needed and there is none."""
     invited = code is not None and bool(connection.run("DELETE FROM invites WHERE code = ?", code))
     if invited_only and not invited:
         return False
-    connection.run("INSERT INTO devices (device, token, invited) VALUES (?, ?, ?)", device, token_hash, int(invited))
-    connection.run("UPDATE tallies SET devices = devices + 1")
+    connection.run("INSERT INTO clients (client, token, invited) VALUES (?, ?, ?)", client, token_hash, int(invited))
+    connection.run("UPDATE tallies SET clients = clients + 1")
     return True
 
 
@@ -67,42 +67,42 @@ def invite(connection: Connection, codes: Iterable[bytes]) -> None:
 class Owner(NamedTuple):
     """Whose token it is."""
 
-    device: str
+    client: str
     banned: bool
     invited: bool = False
 
 
-def device_of(connection: Connection, token_hash: bytes) -> Owner | None:
+def owner_of(connection: Connection, token_hash: bytes) -> Owner | None:
     """Whose token this is."""
-    row = connection.one("SELECT device, banned, invited FROM devices WHERE token = ?", token_hash)
+    row = connection.one("SELECT client, banned, invited FROM clients WHERE token = ?", token_hash)
     return None if row is None else Owner(str(row[0]), bool(row[1]), bool(row[2]))
 
 
-def leave(connection: Connection, device: str) -> None:
+def leave(connection: Connection, client: str) -> None:
     """Forget a client; its token dies. One that is banned stays known."""
-    if connection.run("DELETE FROM devices WHERE device = ? AND banned = 0", device):
-        connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
+    if connection.run("DELETE FROM clients WHERE client = ? AND banned = 0", client):
+        connection.run("UPDATE tallies SET clients = clients - 1, departures = departures + 1")
 
 
-def ban(connection: Connection, device: str) -> bool | None:
+def ban(connection: Connection, client: str) -> bool | None:
     """Take no Update of a client any more; whether it was not banned before, None if there is no such client."""
-    if connection.run("UPDATE devices SET banned = 1 WHERE device = ? AND banned = 0", device):
-        connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
+    if connection.run("UPDATE clients SET banned = 1 WHERE client = ? AND banned = 0", client):
+        connection.run("UPDATE tallies SET clients = clients - 1, departures = departures + 1")
         return True
-    return None if connection.value("SELECT 1 FROM devices WHERE device = ?", device) is None else False
+    return None if connection.value("SELECT 1 FROM clients WHERE client = ?", client) is None else False
 
 
 class Tallies(NamedTuple):
     """What is counted as it happens, because to count it again would take longer the more there is."""
 
-    devices: int
+    clients: int
     departures: int
     abandoned: int
 
 
 def tallies(connection: Connection) -> Tallies:
     """How many clients there are, how many have left, how many rounds were abandoned."""
-    row = connection.one("SELECT devices, departures, abandoned FROM tallies")
+    row = connection.one("SELECT clients, departures, abandoned FROM tallies")
     assert row is not None, "the migration that makes the table makes its row"
     return Tallies(*map(int, row))
 
@@ -179,7 +179,7 @@ def close_round(connection: Connection, number: int, minimum: int, *, invited_on
 def note_end(connection: Connection, number: int) -> None:
     """Note when a round ends and how many clients there are then, within the transaction that then ends it."""
     connection.run(
-        "UPDATE rounds SET ended = ?, devices = (SELECT devices FROM tallies),"
+        "UPDATE rounds SET ended = ?, clients = (SELECT clients FROM tallies),"
         " departures = (SELECT departures FROM tallies) WHERE state IN ('open', 'closed') AND number = ?",
         time.time(),
         number,
@@ -222,7 +222,7 @@ Outcome = Literal["stored", "again", "repeated", "late", "gone", "banned"]
 class Upload(NamedTuple):
     """An accepted upload on its way into the store."""
 
-    device: str
+    client: str
     ticket: Ticket
     kind: str
     digest: bytes
@@ -245,7 +245,7 @@ def keep_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]:
         return "late", number
     inserted = connection.run(
         "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body, invited)"
-        " SELECT ?, ?, ?, ?, ?, ?, ?, invited FROM devices WHERE device = ? AND banned = 0"
+        " SELECT ?, ?, ?, ?, ?, ?, ?, invited FROM clients WHERE client = ? AND banned = 0"
         " ON CONFLICT DO NOTHING",
         upload.ticket.use,
         number,
@@ -254,11 +254,11 @@ def keep_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]:
         len(upload.body),
         upload.clipped,
         upload.body,
-        upload.device,
+        upload.client,
     )
     if inserted:
         return "stored", number
-    banned = connection.value("SELECT banned FROM devices WHERE device = ?", upload.device)
+    banned = connection.value("SELECT banned FROM clients WHERE client = ?", upload.client)
     return _known_upload(connection, upload) or ("gone" if banned is None else "banned", number)
 
 
@@ -268,7 +268,7 @@ def _known_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]
     return None if known is None else ("again" if bytes(known[0]) == upload.digest else "repeated", int(known[1]))
 
 
-def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
+def withdraw(connection: Connection, client: str, ticket_key: bytes) -> None:
     """Take a client's Update out of the round that is open, where it has one; one that is closed is being aggregated.
 
     In a federation of sums a share that was prepared is in its round's sum already, and stays there.
@@ -277,7 +277,7 @@ def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
     if number is not None:
         connection.run(
             "DELETE FROM uploads WHERE ticket = ? AND ticket NOT IN (SELECT ticket FROM reports)",
-            use_of(ticket_key, device, int(number)),
+            use_of(ticket_key, client, int(number)),
         )
 
 

@@ -37,13 +37,13 @@ FORMAT = "federank server 1"
 
 SCHEMA = (
     "CREATE TABLE metadata (name TEXT PRIMARY KEY, value {bytes} NOT NULL)",
-    "CREATE TABLE devices (device TEXT PRIMARY KEY, token {bytes} NOT NULL UNIQUE,"
+    "CREATE TABLE clients (client TEXT PRIMARY KEY, token {bytes} NOT NULL UNIQUE,"
     " invitations {integer} NOT NULL DEFAULT 0, invited_to {integer} NOT NULL DEFAULT -1,"
     " banned {integer} NOT NULL DEFAULT 0, invited {integer} NOT NULL DEFAULT 0,"
     " answers {integer} NOT NULL DEFAULT 0)",
     "CREATE TABLE rounds (number {integer} PRIMARY KEY, version {integer} NOT NULL, state TEXT NOT NULL,"
     " reports {integer} NOT NULL DEFAULT 0, bytes {integer} NOT NULL DEFAULT 0, clipped {integer} NOT NULL DEFAULT 0,"
-    " drift {real} NOT NULL DEFAULT 0, seconds {real} NOT NULL DEFAULT 0, ended {real}, devices {integer},"
+    " drift {real} NOT NULL DEFAULT 0, seconds {real} NOT NULL DEFAULT 0, ended {real}, clients {integer},"
     " departures {integer})",
     "CREATE INDEX rounds_by_state ON rounds (state)",
     "CREATE TABLE grants (round {integer} PRIMARY KEY, granted {integer} NOT NULL)",
@@ -51,7 +51,7 @@ SCHEMA = (
     " kind TEXT NOT NULL, digest {bytes} NOT NULL, size {integer} NOT NULL, clipped {integer} NOT NULL,"
     " body {bytes} NOT NULL, outcome TEXT NOT NULL DEFAULT '', invited {integer} NOT NULL DEFAULT 0)",
     "CREATE INDEX uploads_by_round ON uploads (round)",
-    "CREATE TABLE tallies (devices {integer} NOT NULL, departures {integer} NOT NULL, abandoned {integer} NOT NULL)",
+    "CREATE TABLE tallies (clients {integer} NOT NULL, departures {integer} NOT NULL, abandoned {integer} NOT NULL)",
     "INSERT INTO tallies VALUES (0, 0, 0)",
     "CREATE TABLE versions (version {integer} PRIMARY KEY, round {integer} NOT NULL, is_full {integer} NOT NULL,"
     " body {bytes} NOT NULL, changed {bytes} NOT NULL, state {bytes})",

@@ -95,13 +95,13 @@ export async function register() {
   const headers = { "Content-Type": "application/json" };
   const invitation = new URLSearchParams(globalThis.location?.hash.slice(1)).get("invitation");
   const body = JSON.stringify(invitation === null ? {} : { invitation });
-  const { device: client, token } = Object(await jsonOf(await request("devices", { method: "POST", body, headers })));
-  needed(typeof client === "string" && typeof token === "string", "device/token");
+  const { client, token } = Object(await jsonOf(await request("clients", { method: "POST", body, headers })));
+  needed(typeof client === "string" && typeof token === "string", "client/token");
   return { device: client, token };
 }
 
 /** @type {(token: string) => Promise<Response>} */
-export const unregister = (token) => request("devices/me", { method: "DELETE", token });
+export const unregister = (token) => request("clients/me", { method: "DELETE", token });
 
 /** Wait for something to do (a long poll); null if there is nothing for now.
  * @type {(token: string, seconds: number, signal: AbortSignal) => Promise<Task | null>} */

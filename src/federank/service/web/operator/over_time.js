@@ -20,7 +20,7 @@ export function chartsOf({ limits }, rounds) {
   const folded = ended.filter(({ state }) => state === "folded");
   /** Rounds at whose end clients were counted. */
   const counted = ended.flatMap((round) =>
-    typeof round.devices === "number" ? { ...round, devices: round.devices, departures: round.departures ?? 0 } : [],
+    typeof round.clients === "number" ? { ...round, clients: round.clients, departures: round.departures ?? 0 } : [],
   );
   const reports = ended.map((round) => ({ ...at(round, round.reports ?? 0), bad: round.dropouts ?? 0 }));
   const rejected = ended.map((round) =>
@@ -33,13 +33,13 @@ export function chartsOf({ limits }, rounds) {
   // How many came and went from one round's end to the next; before round 0 there was no client.
   const moves = counted.flatMap((round, index) => {
     if (!index && round.number) return [];
-    const before = index ? counted[index - 1] : { devices: 0, departures: 0 };
+    const before = index ? counted[index - 1] : { clients: 0, departures: 0 };
     const left = round.departures - before.departures;
-    return { ...at(round, round.devices - before.devices + left), bad: -left };
+    return { ...at(round, round.clients - before.clients + left), bad: -left };
   });
   const enough = limits && { value: limits.enough, words: say("limit.enough", { count: limits.enough }) };
   const least = limits && { value: limits.minimum, words: say("limit.minimum", { count: limits.minimum }) };
-  const clients = { unit: say("unit.devices"), integers: true };
+  const clients = { unit: say("unit.clients"), integers: true };
   return [
     chart(say("chart.reports"), reports, {
       ...clients,
@@ -50,8 +50,8 @@ export function chartsOf({ limits }, rounds) {
       ],
     }),
     chart(
-      say("chart.devices"),
-      counted.map((round) => at(round, round.devices)),
+      say("chart.clients"),
+      counted.map((round) => at(round, round.clients)),
       { ...clients, line: true },
     ),
     chart(say("chart.joined-left"), moves, {
