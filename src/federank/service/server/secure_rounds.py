@@ -166,7 +166,10 @@ class RoundOfSums:
             return
         self._learn_key()
         row = store.sum_row(self._connection, number)
-        if row is None or _is_signed(row.offer, self._helper_keys[-1]):
+        if row is None:
+            return
+        with suppress(BadMessage):
+            read_offer(row.offer, self._helper_keys[-1])
             return
         kept = self._offer_of(number)
         terms = _terms(version=kept.version, model=kept.model, length=kept.length, stage=kept.stage)
@@ -227,8 +230,6 @@ class RoundOfSums:
             return 0
         offer = self._offer_of(number)
         uploads, prepared = _decoded(self._check, waiting, offer.length)
-        uploads, copies = _without_copies(uploads)  # the helper refuses a request that names a report twice
-        prepared += copies
         seen = store.known_identifiers(self._connection, number)
         shares: RingVector = np.zeros(offer.length, dtype=np.uint32)
         for (ticket, upload), (report, outcome) in zip(uploads, self._judged(offer, number, uploads), strict=True):
@@ -400,36 +401,22 @@ def _code_of(reason: HelperAway | HelperRefused | BadMessage) -> str:
 def _decoded(
     check: Parameters | None, waiting: list[tuple[bytes, bytes]], length: int
 ) -> tuple[list[tuple[bytes, Upload]], list[store.Prepared]]:
-    """Uploads of the round's form, and notes of those that a worker took without knowing the round's form."""
-    uploads, others = [], []
+    """The first upload of each id, and notes of those that are not asked about: copies, because the helper refuses a
+    request that names a report twice, and others than the round's form, which a worker may have taken.
+    """
+    first: dict[bytes, tuple[bytes, Upload]] = {}
+    others = []
     for ticket, body in waiting:
         try:
-            uploads.append((ticket, decode_upload(body, length, check)))
+            upload = decode_upload(body, length, check)
         except BadMessage:
             others.append(store.Prepared(ticket, b"", ticket, store.MALFORMED))
-    return uploads, others
-
-
-def _without_copies(
-    uploads: list[tuple[bytes, Upload]],
-) -> tuple[list[tuple[bytes, Upload]], list[store.Prepared]]:
-    """The first upload of each id, and notes of the others."""
-    first: dict[bytes, tuple[bytes, Upload]] = {}
-    copies = []
-    for ticket, upload in uploads:
+            continue
         if first.setdefault(upload.id, (ticket, upload))[0] != ticket:
-            copies.append(store.Prepared(ticket, b"", ticket, store.COPIED))
-    return list(first.values()), copies
+            others.append(store.Prepared(ticket, b"", ticket, store.COPIED))
+    return list(first.values()), others
 
 
 def _terms(*, version: int, model: str, length: int, stage: int) -> Terms:
     """What the helper is asked to offer; the same for the same round, anyone who asks and when."""
     return Terms(version=version, model=model, length=length, stage=stage, seconds=OFFER_SECONDS)
-
-
-def _is_signed(offer: bytes, key: bytes) -> bool:
-    try:
-        read_offer(offer, key)
-    except BadMessage:
-        return False
-    return True

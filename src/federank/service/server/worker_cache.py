@@ -105,41 +105,36 @@ class Latest:
 
     def look(self, connection: Connection) -> bool:
         """Read the newest state; whether a round or a version is new."""
-        newest = newest_round(connection)
-        version = -1 if self.model is None else self.model.version
-        if self.model is None or (newest is not None and newest.version > version) or self._has_newer(connection):
-            model = newest_model(connection, self.model)
+        newest, known = newest_round(connection), self.model
+        before = (
+            -1 if known is None else known.version,
+            self.round and (self.round.number, self.round.state),
+            self.paused,
+        )
+        if known is None or newest_version(connection) > known.version:
+            model = newest_model(connection, known)
             if model is not None:
                 self._on_version(connection)  # before the model is served
                 self._take_in(model)
         is_new = newest is not None and (self.round is None or newest.number != self.round.number)
         if is_new or self.round is None:
             self.rounds = RoundSettings(**get_value(connection, "rounds"))
-            self.seen_open = time.monotonic()
-        if newest is not None and not newest.granted:
+        if is_new or self.round is None or (newest is not None and not newest.granted):
             self.seen_open = time.monotonic()  # a round's time begins with its first ticket
-        changed = (
-            is_new or version != (self.model.version if self.model else -1) or _state(newest) != _state(self.round)
-        )
         self.round = newest
         if time.monotonic() - self._rarely >= RARELY_SECONDS:
-            paused = self.paused
             self._look_rarely(connection)
-            changed = changed or paused != self.paused
         self.fresh = time.monotonic()
-        return changed
-
-    def _has_newer(self, connection: Connection) -> bool:
-        return self.model is not None and newest_version(connection) > self.model.version
+        now = -1 if self.model is None else self.model.version, newest and (newest.number, newest.state), self.paused
+        return now != before
 
     def _take_in(self, model: Published) -> None:
         if self.model is not None and model.version == self.model.version + 1:
             self.signals = signals_of(self.model, model)
         self.extent = extent_of(model)
         oldest = model.version - _OLDER_MODELS
-        models = {version: kept for version, kept in self.models.items() if version >= oldest}
-        self.models = models | {model.version: model}
-        self.model = model
+        self.models = {version: kept for version, kept in self.models.items() if version >= oldest}
+        self.models[model.version] = self.model = model
 
     def _look_rarely(self, connection: Connection) -> None:
         self._rarely = time.monotonic()
@@ -169,7 +164,3 @@ class Latest:
             self._woken.wait(pause)
             self._woken.clear()
         self._database.release()
-
-
-def _state(newest: Newest | None) -> str | None:
-    return None if newest is None else newest.state

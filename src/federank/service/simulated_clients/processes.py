@@ -33,10 +33,6 @@ from federank.service.simulated_clients.rehearsal import Fleet
 _ATTEMPTS = 5
 
 
-def _ignore(_: str) -> None:
-    """Where it is not read."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
     """Who takes part, where, and how."""
@@ -53,7 +49,7 @@ class Rehearsal:
     ca: str | None = None
     insecure: bool = False
     helper_ca: str | None = None
-    note: Callable[[str], None] = _ignore
+    note: Callable[[str], object] = str
     """Called where rate limits slow a process down; it must be importable by a spawned process."""
 
 
@@ -113,35 +109,20 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     users = all_users[: rehearsal.users][part::parts]
     if plan.address.startswith("https"):
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        pinned = _pinned(rehearsal, info)
-        repin = partial(_repinned, rehearsal)
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        repin = partial(_pinned, rehearsal)
+        pinned = repin(None, info) if info.is_summed else None
         fleet = Fleet(plan, clients, Models(info), users, pinned, made, note=rehearsal.note, repin=repin)
         tally = runner.run(fleet.play())
     return Played(tally, users, fleet.era.clients.vectors())
 
 
-def _pinned(rehearsal: Rehearsal, info: FederationInfo) -> Pinned | None:
-    """What every client of the fleet pins, where no single server reads uploads: they enrol in the same moment."""
-    if not info.is_summed:
-        return None
+def _pinned(rehearsal: Rehearsal, before: Pinned | None, info: FederationInfo) -> Pinned:
+    """What every client of the fleet pins: they enrol in the same moment, and check later seasons as one."""
     with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
-        return pin(client, info, rehearsal.helper_ca)
-
-
-def _repinned(rehearsal: Rehearsal, before: Pinned, info: FederationInfo) -> Pinned:
-    """The config of a later season, checked as every client checks it."""
-    with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
-        return pin_season(before, client, info)
-
-
-def _loop_factory() -> Any:
-    """The fastest available event loop."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
+        return pin(client, info, rehearsal.helper_ca) if before is None else pin_season(before, client, info)
 
 
 # How good a rehearsed federation recommends or predicts: everyone's client against what a split holds out.

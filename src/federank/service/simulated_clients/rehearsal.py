@@ -80,7 +80,7 @@ class Fleet:
         pinned: Pinned | None = None,
         made: Callable[[FederationInfo, list[str]], SimulatedClients] | None = None,
         successors: Iterable[int] | None = None,
-        note: Callable[[str], None] = lambda _: None,
+        note: Callable[[str], object] = lambda _: None,
         repin: Callable[[Pinned, FederationInfo], Pinned] | None = None,
     ) -> None:
         self._repin = repin

@@ -19,7 +19,6 @@ from federank.service.server.http.public_api import check_int, newest
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.selection import QuotaSpent
 from federank.service.server.service import Service
-from federank.service.server.store.database import Connection
 from federank.service.server.store.evaluation import keep_answer
 from federank.service.server.store.queries import (
     Fate,
@@ -66,12 +65,11 @@ async def enrol_client(service: Service, request: Request) -> Response:
     code = _invitation(await read_body(request, SMALL_BODY, service.trust.body_seconds))
     used = None if code is None else hash_of_token(code)
     client, token = new_client(), new_token()
-    token_hash, needed = hash_of_token(token), service.invited_only
-
-    def act(connection: Connection) -> bool:
-        return enrol(connection, client, token_hash, used, invited_only=needed)
-
-    if not await service.writer.write(act, TALLIES):
+    token_hash = hash_of_token(token)
+    needed = service.invited_only
+    if not await service.writer.write(
+        lambda connection: enrol(connection, client, token_hash, used, invited_only=needed), TALLIES
+    ):
         raise _not_invited()
     return json_response({"client": client, "token": token}, 201)
 
@@ -151,16 +149,11 @@ async def upload(service: Service, request: Request) -> Response:
         body = await read_body(request, service.form.most_bytes, service.trust.body_seconds)
         _refuse_unseen(service, ticket)
         clipped = _judge(service, ticket, body)
-        _refuse_implausible(service, ticket, body)
     except Refusal as refusal:
         service.refused(refusal.slug)
         raise
     content = Upload(client, ticket, service.config.kind, hashlib.sha256(body).digest(), body, clipped)
-
-    def keep(connection: Connection) -> tuple[Outcome, int]:
-        return keep_upload(connection, content)
-
-    outcome, number = await service.writer.write(keep)
+    outcome, number = await service.writer.write(lambda connection: keep_upload(connection, content))
     service.selection.has_answered(client)
     if outcome in _REFUSED:
         status, message = _REFUSED[outcome]
@@ -234,11 +227,9 @@ async def evaluate(service: Service, request: Request) -> Response:
         raise Refusal(422, "malformed", "A measure is absolute or squared, and only where ratings are predicted.")
     reporter = use_of(service.config.ticket_key, f"hit {client}", version)
     is_squared = measure == SQUARED
-
-    def act(connection: Connection) -> bool | None:
-        return keep_answer(connection, client, version, reporter, hit, is_squared)
-
-    is_first = await service.writer.write(act)
+    is_first = await service.writer.write(
+        lambda connection: keep_answer(connection, client, version, reporter, hit, is_squared)
+    )
     if is_first is None:
         raise Refusal(409, "answered", f"This client has given {MOST_ANSWERS} answers, as many as there are.")
     return json_response({"counted": is_first}, 201 if is_first else 200)
@@ -275,20 +266,17 @@ def _refuse_unseen(service: Service, ticket: Ticket) -> None:
 
 
 def _judge(service: Service, ticket: Ticket, body: bytes) -> int:
+    """Refuse what no client can have computed from its ticket's version; else how many of its rows are too long."""
+    config, model = service.config, service.latest.models.get(ticket.version)
     try:
-        return service.config.served.judge(body, service.form_for(ticket.version))
+        clipped = config.served.judge(body, service.form_for(ticket.version))
     except BadMessage as reason:
         raise Refusal(422, "malformed", str(reason)) from reason
-
-
-def _refuse_implausible(service: Service, ticket: Ticket, body: bytes) -> None:
-    """Refuse what no client can have computed from the version of its ticket."""
-    model = service.latest.models.get(ticket.version)
-    if model is None or not service.trust.refuse_implausible or service.config.kind != "plain":
-        return
-    reason = service.config.served.implausible(service.config.settings, model, body)
-    if reason is not None:
-        raise Refusal(422, "implausible", reason)
+    if model is not None and service.trust.refuse_implausible and config.sums is None:
+        why = config.served.implausible(config.settings, model, body)
+        if why is not None:
+            raise Refusal(422, "implausible", why)
+    return clipped
 
 
 def _ticket(service: Service, request: Request, client: str) -> Ticket:

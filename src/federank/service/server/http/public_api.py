@@ -14,7 +14,7 @@ from starlette.responses import Response
 from federank.errors import StoreAway
 from federank.federation.server import Published
 from federank.secagg.config import config_from
-from federank.service.server.config import FederationConfig, read_catalogue
+from federank.service.server.config import read_catalogue
 from federank.service.server.http.responses import (
     JSON,
     Refusal,
@@ -51,7 +51,7 @@ PROBE_BYTES = 16384
 
 async def federation(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
     """What this federation is: method, recipe, rounds, limits."""
-    config, rounds, form = service.config, service.latest.rounds, service.form
+    config, rounds, form, sums = service.config, service.latest.rounds, service.form, service.config.sums
     return json_response(
         {
             "api": API,
@@ -71,7 +71,8 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "limits": {"most_rows": form.most_rows, "most_bytes": form.most_bytes, "most_norm": form.most_norm},
             "suggested_policy": config.suggested_policy,
             "uploads": config.kind,
-            "sums": _canonical_texts(config),
+            # The canonical bytes of GET /sums/config and /sums/settings, so that a page needs no further request.
+            "sums": sums and {"config": sums.config.to_bytes().decode(), "settings": sums.settings.decode()},
             "season": season_lines(config.season),
             "trained": config.trained,
             "invited_only": service.invited_only,
@@ -81,12 +82,6 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
         | {"translations": config.texts["translations"] or {}},
         headers={"Cache-Control": "no-cache"},  # a page must notice at once that another federation has begun
     )
-
-
-def _canonical_texts(config: FederationConfig) -> dict[str, str] | None:
-    """The canonical bytes of GET /sums/config and /sums/settings as texts, so that a page needs no further request."""
-    sums = config.sums
-    return None if sums is None else {"config": sums.config.to_bytes().decode(), "settings": sums.settings.decode()}
 
 
 def season_lines(season: Season) -> dict[str, Any]:
