@@ -16,7 +16,7 @@ from federank.cli.listening import LOOPBACK, listening, listening_options
 from federank.cli.options import FOLDER, JSON, LIMITS, CommandGroup, given_settings, settings_options
 from federank.errors import SettingError
 from federank.secagg.keys import fingerprint
-from federank.service.helper.process import serve
+from federank.service.helper.api import serve
 from federank.service.helper.rounds import HelperSettings
 from federank.service.helper.service import open_helper
 from federank.service.helper.store import (

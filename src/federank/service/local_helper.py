@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from federank.errors import SettingError
 from federank.secagg.keys import fingerprint
-from federank.service.helper.store import allow_leader
 from federank.service.server.config import read_config
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import create_tables
@@ -74,6 +73,8 @@ def exit_on_sigterm() -> Iterator[None]:
 
 def allows_leader(store: Path) -> Callable[[bytes], None]:
     """Lets the helper with this store serve a leader, given by its public key."""
+
+    from federank.service.helper.store import allow_leader
 
     def allow(leader: bytes) -> None:
         database = Database(f"sqlite:///{store}")

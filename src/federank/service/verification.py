@@ -46,7 +46,7 @@ from federank.service.client.http import Client
 from federank.service.seasons import InTotal, total_of
 from federank.service.server.methods import SERVER_METHODS, ServerMethod
 from federank.service.server.model_versions import content_from, first_model
-from federank.service.server.season_rows import season_content, season_rows
+from federank.service.server.seasons import season_content, season_rows
 from federank.service.server.secure_config import settings_from
 
 MOST_BYTES = 1 << 28

@@ -18,7 +18,7 @@ from federank.secagg.exchange import SIGNATURE_HEADER, Terms, encode_reports, si
 from federank.secagg.keys import public_key_of
 from federank.secagg.round_config import read_offer
 from federank.secagg.upload import report_of
-from federank.service.helper.process import HelperApp
+from federank.service.helper.api import HelperApp
 from federank.service.helper.rounds import HelperSettings
 from federank.service.helper.service import open_helper
 from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server

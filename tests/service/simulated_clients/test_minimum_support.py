@@ -22,7 +22,7 @@ from federank.secagg.config import config_from
 from federank.service.client.methods import ClientMethod
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model
-from federank.service.server.season_rows import season_content, season_rows
+from federank.service.server.seasons import season_content, season_rows
 from federank.service.simulated_clients.methods import SimulatedClients
 
 ITEMS, USERS, MESSAGES, SUPPORT, FACTORS = 90, 80, 4, 9, 6

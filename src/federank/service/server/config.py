@@ -11,11 +11,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank._numerics.arrays import IntVector
 from federank.checks import check_range
-from federank.data.interactions import Interactions
 from federank.errors import BadMessage, SettingError
 from federank.federation.server import Content, Published
 from federank.privacy.policy import Policy, default_basis
@@ -24,6 +23,9 @@ from federank.service.server.secure_config import Agreement, get_agreement
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, get_value
 from federank.service.server.store.seasons import Season, current_season
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Interactions
 
 # The catalogue: what there is to recommend. All that a server takes from a data set.
 

@@ -7,8 +7,6 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-import httpx
-
 from federank.errors import BadMessage, SettingError
 from federank.secagg.canonical import hexadecimal
 from federank.secagg.exchange import SIGNATURE_HEADER, Terms, encode_reports, sign_request
@@ -18,7 +16,7 @@ from federank.secagg.proof.preparing import decode_looks, look_bytes
 from federank.secagg.upload import Report
 
 MOST_SMALL = 1 << 20
-TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+ANSWER_SECONDS, CONNECT_SECONDS = 60.0, 5.0
 
 
 AWAY, CERTIFICATE, FULL, IDENTITY, NOT_ALLOWED, REFUSES, BEHIND = (
@@ -65,7 +63,11 @@ class HelperLine:
         self._private = private
         self._fault: str | None = None  # not asked yet
         self.on_change: Callable[[str], object] = lambda _code: None
-        self._http = httpx.Client(base_url=origin, timeout=TIMEOUT, verify=_trusted(authority), follow_redirects=False)
+        import httpx  # a federation of plain uploads does without
+
+        self._http_error = httpx.HTTPError
+        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        self._http = httpx.Client(base_url=origin, timeout=timeout, verify=_trusted(authority), follow_redirects=False)
 
     def close(self) -> None:
         """Hang up."""
@@ -129,7 +131,7 @@ class HelperLine:
                     content += piece
                     if len(content) > most:
                         raise BadMessage(f"The helper's answer is longer than the {most:,} bytes it can have at most.")
-        except httpx.HTTPError as fault:
+        except self._http_error as fault:
             code = CERTIFICATE if _is_certificate(fault) else AWAY
             self.note(code)
             why = (str(fault) or type(fault).__name__).rstrip(".")[:200]

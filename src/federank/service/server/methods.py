@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from federank._numerics.arrays import IntVector
-from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError, StoreError
 from federank.federation import wire
 from federank.federation.method import DataSummary, FederatedMethod
@@ -23,6 +22,9 @@ from federank.federation.server import MAX_HEADER, Content, Form, Guarantee, Pub
 from federank.federation.wire import Array
 from federank.methods.registry import federated_method, served_names
 from federank.secagg.upload import decode_upload
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Interactions
 
 _STAGE = "stage"
 _STARTED = "started"

@@ -14,27 +14,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from federank._numerics.arrays import IntVector
 from federank.errors import BadMessage, SettingError
 from federank.federation.method import MOST_MESSAGES
 from federank.federation.server import Content, Guarantee, Published
-from federank.secagg.config import SecaggConfig, config_from, is_date, is_over, sign_config
+from federank.federation.wire import Array
+from federank.secagg.config import config_from, is_date, is_over, sign_config
 from federank.service.server.config import (
     Catalogue,
     FederationConfig,
     catalogue_from,
-    read_catalogue,
     read_config,
     why_unreadable,
 )
 from federank.service.server.helper_line import HelperAway, HelperRefused
+from federank.service.server.methods import ServerMethod
 from federank.service.server.model_versions import stored_content
-from federank.service.server.season_rows import has_ended, season_content, season_rows
 from federank.service.server.secure_config import (
     Agreement,
     get_agreement,
@@ -76,6 +78,80 @@ from federank.service.server.store.versions import (
     publish_between,
 )
 from federank.service.server.store.writer import note_action
+
+# The first model of a season, as a function of an earlier version and two catalogues.
+#
+# An item keeps its number for the lifetime of the federation: numbers key the draws of clients and the lines of their
+# ledgers. An item that has ended keeps an empty row. An item that begins or returns starts from the mean row of items
+# with the same categories, or of those that share one; without any it starts low, so that it is never first.
+
+
+Item = Mapping[str, Any]
+"""An item of a catalogue: id, title, categories; `ended` if it is no longer there."""
+
+
+class SeasonRows(NamedTuple):
+    """The rows that a new season changes."""
+
+    n_items: int
+    begun: dict[int, IntVector]  # rows of items that begin or return: the rows whose mean they start from
+    ended: IntVector
+
+
+def has_ended(item: Item) -> bool:
+    """Whether an item is no longer in the catalogue."""
+    return bool(item.get("ended"))
+
+
+def season_rows(then: Sequence[Item], now: Sequence[Item]) -> SeasonRows:
+    """The rows that a season's catalogue changes, against the catalogue `then`."""
+    known = [row for row, item in enumerate(then) if not has_ended(item)]
+    same: dict[frozenset[str], list[int]] = {}
+    sharing: dict[str, set[int]] = {}
+    for row in known:
+        names = frozenset(now[row].get("categories") or ())
+        if names:
+            same.setdefault(names, []).append(row)
+        for name in names:
+            sharing.setdefault(name, set()).add(row)
+    begun: dict[int, IntVector] = {}
+    for row, item in enumerate(now):
+        if has_ended(item) or (row < len(then) and not has_ended(then[row])):
+            continue
+        names = frozenset(item.get("categories") or ())
+        alike = same.get(names) or sorted(set().union(*(sharing.get(name, set()) for name in names)))
+        begun[row] = np.array(alike, dtype=np.int32)
+    ended = np.array([row for row, item in enumerate(now) if has_ended(item)], dtype=np.int32)
+    return SeasonRows(len(now), begun, ended)
+
+
+def season_content(served: ServerMethod, settings: Any, content: Content, rows: SeasonRows) -> Content:
+    """The initial content of a season."""
+    names = served.item_state(settings, content)
+    extended = served.extend(settings, content, rows.n_items + 1)  # the last row is the initial row without a mean
+    tables = {name: _begun(table, rows) for name, table in extended.tables.items()}
+    state = {name: _begun(part, rows) if name in names else part for name, part in extended.state.items()}
+    begun = np.array(sorted(rows.begun), dtype=np.int32)
+    return served.new_season(settings, Content(tables, extended.overall, state), begun)
+
+
+def _begun(table: Array, rows: SeasonRows) -> Array:
+    """A table with the rows of a season. Integers have no mean: such a row starts low.
+
+    No zero is negative: a store that keeps only changed rows does not distinguish them, and a verifier must get the
+    same bits.
+    """
+    table = table + table.dtype.type(0)
+    low, begun = table[-1], table[:-1].copy()
+    begun[rows.ended] = low
+    has_mean = np.issubdtype(table.dtype, np.floating)
+    for row, alike in rows.begun.items():
+        begun[row] = table[alike].mean(axis=0, dtype=np.float64) if has_mean and len(alike) else low
+    return begun
+
+
+# A new season, from what the operator asks for.
+
 
 MOST_ITEMS = 10_000_000
 """Clients take no larger catalogue (service/client/rules.py)."""
@@ -362,8 +438,8 @@ def _agreed(
     )
     started = config_from(content_of(connection, origin.number, CONFIG) or b"")
     content = config.served.new_plan(settings, started.noises, made.noises, content)
-    configs = [season_config(connection, one.number) for one in all_seasons(connection)]
-    if all(one is not None and one.has_noise for one in configs):  # else it holds sums that are not published
+    configs = [config_from(content_of(connection, one.number, CONFIG) or b"") for one in all_seasons(connection)]
+    if all(one.has_noise for one in configs):  # else it holds sums that are not published
         made = replace(made, first=hashlib.sha256(stored_content(content)).hexdigest())
     return content, config.sums._replace(config=made, settings=settings_text(settings))
 
@@ -409,7 +485,7 @@ def _give_up_at_helper(connection: Connection, agreement: Agreement, rounds: lis
 
 def _items(content: bytes | None) -> list[dict[str, Any]]:
     assert content is not None, "every season has a catalogue"
-    items: list[dict[str, Any]] = json.loads(read_catalogue(content).content)["items"]
+    items: list[dict[str, Any]] = json.loads(content)["items"]
     return items
 
 
@@ -417,9 +493,3 @@ def same_items(content: bytes, first: bytes) -> bool:
     """Whether a catalogue has the items of another, and perhaps more: by their ids."""
     items, fewer = ([item["id"] for item in _items(each)] for each in (content, first))
     return bool(items[: len(fewer)] == fewer)
-
-
-def season_config(connection: Connection, number: int) -> SecaggConfig | None:
-    """The config of a season; None where there is none, or uploads are plain."""
-    content = content_of(connection, number, CONFIG)
-    return None if content is None else config_from(content)

@@ -26,7 +26,7 @@ from tests.service.server.secure.federations import establish_sums
 from federank.errors import BadAnswer, SettingError
 from federank.service.client.secure import helper_keys
 from federank.service.helper.store import RoundKeys
-from federank.service.server.helper_line import CERTIFICATE, FULL, REMEDIES, TIMEOUT, HelperAway, HelperLine
+from federank.service.server.helper_line import ANSWER_SECONDS, CERTIFICATE, FULL, REMEDIES, HelperAway, HelperLine
 from federank.service.server.http import listening
 from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
@@ -143,7 +143,7 @@ def test_sigterm_is_honoured_while_the_helper_is_silent(tmp_path):
             operator.sendall(f'POST /admin/api/v1/seasons HTTP/1.1\r\n{head}\r\n\r\n{{"uploads": 2}}'.encode())
             time.sleep(0.5)
             server.process.send_signal(signal.SIGTERM)
-            server.process.wait(TIMEOUT.read / 2)
+            server.process.wait(ANSWER_SECONDS / 2)
             server.stop()
 
 
