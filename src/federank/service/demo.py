@@ -254,20 +254,6 @@ WORLDS = {
 }
 
 
-def live(
-    address: str,
-    data: Interactions,
-    people: int,
-    *,
-    rounds: int | None = None,
-    rate: float | None = None,
-    ca: str | None = None,
-) -> int:
-    """Let the first people of a data set take part in the federation at this address; how often they did."""
-    fleet = _fleet(address, data, people, rounds=rounds, rate=rate, ca=ca)
-    return asyncio.run(fleet.play()).interactions
-
-
 def live_on(
     address: str,
     draw: Callable[[int], Interactions],
@@ -288,13 +274,13 @@ def live_on(
 
     for seed in seeds:
         report(STARTING)
-        fleet = _fleet(
+        fleet = fleet_of(
             address, draw(seed), CLIENTS, seed=seed, seconds=GENERATION_SECONDS, rate=REQUESTS_PER_SECOND, ca=ca
         )
         asyncio.run(play(fleet))
 
 
-def _fleet(
+def fleet_of(
     address: str,
     data: Interactions,
     people: int,

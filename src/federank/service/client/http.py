@@ -50,10 +50,9 @@ RESPONSE_TIMEOUT = 120.0
 
 
 class Response(NamedTuple):
-    """What came back: a status of 2xx or 304, headers (lower case), and the full content."""
+    """What came back: a status of 2xx or 304, and the full content."""
 
     status: int
-    headers: dict[str, str]
     content: bytes
 
 
@@ -170,7 +169,7 @@ class Client:
             raise Retryable(f"the connection to {self.address} failed: {_reason(fault)}") from fault
         status = response.status_code
         if 200 <= status < 300 or status == 304:
-            return Response(status, {name.lower(): value for name, value in response.headers.items()}, content)
+            return Response(status, content)
         slug, message = read_refusal(content)
         if status == 429 or status >= 500:
             asked = read_retry_after(response.headers.get("retry-after", ""))

@@ -47,7 +47,6 @@ class Writer:
         self._after, self._on_fault = after, on_fault
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="writer", daemon=True)
-        self.commits = 0
         self.fault: StoreAway | None = None  # why the last transaction failed; None once one has succeeded
 
     def start(self) -> None:
@@ -85,7 +84,6 @@ class Writer:
         try:
             with self._database.connection() as connection, connection.transaction():
                 answers = [job.act(connection) for job in jobs]
-            self.commits += 1
             self.fault = None
             outcomes: list[tuple[_Job, Any, Exception | None]] = [
                 (job, answer, None) for job, answer in zip(jobs, answers, strict=True)
