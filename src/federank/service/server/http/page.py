@@ -37,16 +37,14 @@ from federank.service.server.config import FederationConfig
 #     import.meta.url                        the module's own address
 #
 # Statements are recognised at the start of a line, as the formatter writes them. What a bundle cannot express (a cycle
-# of imports, two variables of one name that change) is an error.
+# of imports, two variables of one name that change) is an error. The page has no other forms of imports and exports.
 
 
-_FROM = re.compile(r'^(import|export)\s+(\{[^}]*\}|\*(?: as \w+)?)\s+from\s+"(\.[^"]+)";$', re.MULTILINE)
-_BARE = re.compile(r'^import\s+"(\.[^"]+)";$', re.MULTILINE)
+_FROM = re.compile(r'^import\s+(\{[^}]*\}|\* as \w+)\s+from\s+"(\.[^"]+)";$', re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*/\*.*?\*/[ \t]*\n", re.MULTILINE | re.DOTALL)
 _LATER = re.compile(r'(?<![\w.@{])import\("(\.[^"]+\.js)"\)')
 _JSON = re.compile(r"(?<![\w.@{])import\(([^()]*), \{ with: \{ type: \"json\" \} \}\)")
 _DECLARED = re.compile(r"^export ((?:async )?function\*?|class|const|let) +(\[[^\]]*\]|\{[^}]*\}|[\w$]+)", re.MULTILINE)
-_LIST = re.compile(r"^export \{([^}]*)\};$", re.MULTILINE)
 _WAITS = re.compile(r"^(?:await\b|(?:const|let) .*= await\b)", re.MULTILINE)
 _PRELUDE = """const $run = {}, $modules = {}, $loading = {}, $root = new URL("{up}", import.meta.url);
 const $now = (name) => ($modules[name] ??= $run[name]());
@@ -86,9 +84,7 @@ def bundle(sources: Mapping[str, str], entries: Iterable[str], path: str) -> str
 def imported(name: str, source: str) -> tuple[list[str], list[str]]:
     """The modules that a module imports at its start, and those that it imports later, by path."""
     here = posixpath.dirname(name)
-    places = [(match.start(), match[3]) for match in _FROM.finditer(source)]
-    places += [(match.start(), match[1]) for match in _BARE.finditer(source)]
-    first = [posixpath.normpath(posixpath.join(here, path)) for _, path in sorted(places)]
+    first = [posixpath.normpath(posixpath.join(here, path)) for _, path in _FROM.findall(source)]
     return first, [posixpath.normpath(posixpath.join(here, path)) for path in _LATER.findall(source)]
 
 
@@ -125,23 +121,16 @@ def _load(name: str, waits: Container[str]) -> str:
 
 def _as_function(name: str, sources: Mapping[str, str], live: Mapping[str, str], waits: Container[str]) -> str:
     source, here = sources[name], posixpath.dirname(name)
-    exports: list[tuple[str, str]] = []
-    copied: list[str] = []
+    exports: list[str] = []
 
     def at(path: str) -> str:
         return json.dumps(posixpath.normpath(posixpath.join(here, path)))
 
     def from_other(match: re.Match[str]) -> str:
-        kind, what, module = match[1], match[2], f"$modules[{at(match[3])}]"
-        if kind == "export" and what == "*":
-            copied.append(module)
-            return ""
+        what, module = match[1], f"$modules[{at(match[2])}]"
         if what.startswith("*"):
             return f"const {what.removeprefix('* as ')} = {module};"
         names = _pairs(what)
-        if kind == "export":
-            exports.extend((shown, f"{module}.{own}") for own, shown in names)
-            return ""
         taken = [own if own == shown else f"{own}: {shown}" for own, shown in names if own not in live]
         if any(own in live and own != shown for own, shown in names):
             raise BundleError(f"{name} imports a variable that changes under another name.")
@@ -149,25 +138,17 @@ def _as_function(name: str, sources: Mapping[str, str], live: Mapping[str, str],
 
     def declared(match: re.Match[str]) -> str:
         kind, what = match[1], match[2]
-        names = re.findall(r"[\w$]+", what)
-        exports.extend((one, one) for one in names)
+        exports.extend(re.findall(r"[\w$]+", what))
         return what if kind == "let" else f"{kind} {what}"
 
-    def listed(match: re.Match[str]) -> str:
-        exports.extend((shown, own) for own, shown in _pairs(f"{{{match[1]}}}"))
-        return ""
-
-    first, _ = imported(name, source)
     text = _JSON.sub(r"$json(new URL(\1, $url))", source)
     text = _LATER.sub(lambda match: f"$load({at(match[1])})", text)
-    text = _LIST.sub(listed, _DECLARED.sub(declared, _BARE.sub("", _FROM.sub(from_other, text))))
-    text = text.replace("import.meta.url", "$url")
-    needs = " ".join(_load(other, waits) for other in dict.fromkeys(first))
-    getters = "".join(f" get {shown}() {{ return {own}; }}," for shown, own in exports)
-    merged = "".join(f"Object.defineProperties($exports, Object.getOwnPropertyDescriptors({one})); " for one in copied)
+    text = _DECLARED.sub(declared, _FROM.sub(from_other, text)).replace("import.meta.url", "$url")
+    needs = " ".join(_load(other, waits) for other in dict.fromkeys(imported(name, source)[0]))
+    getters = "".join(f" get {one}() {{ return {one}; }}," for one in exports)
     head = f"$run[{json.dumps(name)}] = {'async ' if name in waits else ''}() => {{\n{needs}"
     address = f"const $url = new URL({json.dumps(name)}, $root).href;"
-    return f"{head}\n{address}\n{text}\nconst $exports = {{{getters} }}; {merged}return $exports;\n}};\n"
+    return f"{head}\n{address}\n{text}\nreturn {{{getters} }};\n}};\n"
 
 
 def _pairs(names: str) -> list[tuple[str, str]]:
