@@ -53,7 +53,7 @@ def database(store):
 
 def upload(seed, device="d", number=0, version=0):
     body = encode(some_update(seed))
-    return Upload(device, make_ticket(KEY, device, number, version), "plain", bytes([seed] * 32), body, 0)
+    return Upload(device, make_ticket(KEY, device, number, version), bytes([seed] * 32), body, 0)
 
 
 def keep(connection, *uploads):

@@ -338,9 +338,7 @@ def answer(
         store.lock_federation(connection, name)
         now = store.round_of(connection, name, number)
         if now is not None and now.state == store.OPEN:
-            store.end_round(
-                connection, name, number, store.ANSWERED, signed, members, ring_bytes(total), len(identifiers)
-            )
+            store.end_round(connection, name, number, store.ANSWERED, signed, members, ring_bytes(total))
     helper.keys.destroy(round_row.public)
     # Read back: if someone else was faster, theirs is the answer, and this noise was never sent.
     if not _was_answered(connection, name, number):

@@ -36,7 +36,7 @@ SCHEMA = (
     " successor {bytes} NOT NULL)",
     "CREATE TABLE rounds (config {bytes} NOT NULL, number {integer} NOT NULL, state TEXT NOT NULL,"
     " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {integer} NOT NULL,"
-    " messages {integer} NOT NULL, members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
+    " members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
     " PRIMARY KEY (config, number))",
 )
 
@@ -190,8 +190,8 @@ def add_round(
 ) -> None:
     """Begin a round."""
     connection.run(
-        "INSERT INTO rounds (config, number, state, terms, public, offer, expires, messages, members, total, record)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
+        "INSERT INTO rounds (config, number, state, terms, public, offer, expires, members, total, record)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         *(config, number, OPEN, terms, public, offer, expires, b"", b"", b""),
     )
 
@@ -204,13 +204,11 @@ def end_round(
     record: bytes,
     members: bytes = b"",
     total: bytes = b"",
-    messages: int = 0,
 ) -> None:
     """End a round that is open, for ever."""
     connection.run(
-        "UPDATE rounds SET state = ?, record = ?, members = ?, total = ?, messages = ?"
-        " WHERE config = ? AND number = ? AND state = ?",
-        *(state, record, members, total, messages, config, number, OPEN),
+        "UPDATE rounds SET state = ?, record = ?, members = ?, total = ? WHERE config = ? AND number = ? AND state = ?",
+        *(state, record, members, total, config, number, OPEN),
     )
 
 

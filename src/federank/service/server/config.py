@@ -109,11 +109,6 @@ class FederationConfig(NamedTuple):
         return None if low is None or high is None else float(high) - float(low)
 
     @property
-    def kind(self) -> str:
-        """The kind of uploads that it takes."""
-        return "plain" if self.sums is None else "sums"
-
-    @property
     def federation_id(self) -> str:
         """Which federation this is: another word for each, worked out from its key, which it does not betray.
 

@@ -208,7 +208,7 @@ class PlainRounds:
         return self._updates(number)
 
     def _updates(self, number: int) -> Iterator[Any]:
-        for _, body in bodies_in_order(self._connection, number):
+        for body in bodies_in_order(self._connection, number):
             yield self._served.summand(body, self._form)
 
     def _wait_for_reports(self, number: int, rules: RoundSettings) -> None:

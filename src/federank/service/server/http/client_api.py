@@ -152,7 +152,7 @@ async def upload(service: Service, request: Request) -> Response:
     except Refusal as refusal:
         service.refused(refusal.slug)
         raise
-    content = Upload(client, ticket, service.config.kind, hashlib.sha256(body).digest(), body, clipped)
+    content = Upload(client, ticket, hashlib.sha256(body).digest(), body, clipped)
     outcome, number = await service.writer.write(lambda connection: keep_upload(connection, content))
     service.selection.has_answered(client)
     if outcome in _REFUSED:

@@ -70,7 +70,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             },
             "limits": {"most_rows": form.most_rows, "most_bytes": form.most_bytes, "most_norm": form.most_norm},
             "suggested_policy": config.suggested_policy,
-            "uploads": config.kind,
+            "uploads": "plain" if sums is None else "sums",
             # The canonical bytes of GET /sums/config and /sums/settings, so that a page needs no further request.
             "sums": sums and {"config": sums.config.to_bytes().decode(), "settings": sums.settings.decode()},
             "season": season_lines(config.season),

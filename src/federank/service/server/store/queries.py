@@ -224,7 +224,6 @@ class Upload(NamedTuple):
 
     client: str
     ticket: Ticket
-    kind: str
     digest: bytes
     body: bytes
     clipped: int
@@ -244,12 +243,11 @@ def keep_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]:
     if now is None or (int(now[0]), int(now[1])) != (number, upload.ticket.version):
         return "late", number
     inserted = connection.run(
-        "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body, invited)"
-        " SELECT ?, ?, ?, ?, ?, ?, ?, invited FROM clients WHERE client = ? AND banned = 0"
+        "INSERT INTO uploads (ticket, round, digest, size, clipped, body, invited)"
+        " SELECT ?, ?, ?, ?, ?, ?, invited FROM clients WHERE client = ? AND banned = 0"
         " ON CONFLICT DO NOTHING",
         upload.ticket.use,
         number,
-        upload.kind,
         upload.digest,
         len(upload.body),
         upload.clipped,
@@ -306,14 +304,13 @@ def outcome_of(connection: Connection, use: bytes) -> Fate | None:
     return None if row is None else Fate(str(row[0]), str(row[1]), bool(row[2]), bytes(row[3] or b""), int(row[4]))
 
 
-def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, bytes]]:
-    """A round's uploads, kind and bytes, in the order in which they are added up: by their digests."""
-    tickets = connection.all("SELECT ticket FROM uploads WHERE round = ? ORDER BY digest, ticket", number)
-    for (ticket,) in tickets:
-        row = connection.one("SELECT kind, body FROM uploads WHERE ticket = ?", ticket)
-        if row is None:
+def bodies_in_order(connection: Connection, number: int) -> Iterator[bytes]:
+    """A round's uploads in the order in which they are added up: by their digests."""
+    for (ticket,) in connection.all("SELECT ticket FROM uploads WHERE round = ? ORDER BY digest, ticket", number):
+        body = connection.value("SELECT body FROM uploads WHERE ticket = ?", ticket)
+        if body is None:
             raise StoreAway("An upload has left the store while its round was aggregated.")
-        yield str(row[0]), bytes(row[1])
+        yield bytes(body)
 
 
 def count_refusals(connection: Connection, number: int, counts: dict[str, int]) -> None:

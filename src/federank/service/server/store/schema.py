@@ -6,8 +6,8 @@
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup; when it
                ended, and how many clients there were and had left by then
     grants     how many clients have been given a round's task
-    uploads    one row per client and round: the digest, and until it is aggregated the bytes (any kind:
-               see federation/server.py); where only sums are read, whether it was counted or why not (secure.py)
+    uploads    one row per client and round: the digest, and until it is aggregated the bytes;
+               where only sums are read, whether it was counted or why not (secure.py)
     tallies    one row: how many clients there are, how many have left, how many rounds were abandoned
     versions   the rows of the model that a version changed; now and then the full model; with the newest, what the
                next step has to remember, if anything
@@ -48,7 +48,7 @@ SCHEMA = (
     "CREATE INDEX rounds_by_state ON rounds (state)",
     "CREATE TABLE grants (round {integer} PRIMARY KEY, granted {integer} NOT NULL)",
     "CREATE TABLE uploads (ticket {bytes} PRIMARY KEY, round {integer} NOT NULL,"
-    " kind TEXT NOT NULL, digest {bytes} NOT NULL, size {integer} NOT NULL, clipped {integer} NOT NULL,"
+    " digest {bytes} NOT NULL, size {integer} NOT NULL, clipped {integer} NOT NULL,"
     " body {bytes} NOT NULL, outcome TEXT NOT NULL DEFAULT '', invited {integer} NOT NULL DEFAULT 0)",
     "CREATE INDEX uploads_by_round ON uploads (round)",
     "CREATE TABLE tallies (clients {integer} NOT NULL, departures {integer} NOT NULL, abandoned {integer} NOT NULL)",
