@@ -101,10 +101,11 @@ def recommender_of(about: dict[str, Any], tables: dict[str, Any], items: list[di
     """The method's recommender with these tables, before it knows anyone."""
     if about["method"] not in SERVER_METHODS:
         raise ModelError(f"A federation of {about['method']} is not exported by this version.")
-    settings, shared, rated = SERVER_METHODS[about["method"]].exported(about["settings"], tables)
+    served = SERVER_METHODS[about["method"]]
+    settings, shared = served.exported(about["settings"], tables)
     model = recommender_class(about["method"])(**settings)
     model.training = empty_history(items, about["name"])
-    if rated:
+    if served.kind.made(about["settings"]).scale is not None:
         model.training = replace(model.training, ratings=np.zeros(0, dtype=np.float32))
     model.report = {"version": about["version"], "rounds": 0}
     if "overall.people" in tables:  # anyone who starts from it counts them among everyone

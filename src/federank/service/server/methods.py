@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 _STAGE = "stage"
 _STARTED = "started"
 """Marks the state of a federation that was started from a trained model."""
-
-
-class Exported(NamedTuple):
-    """A version of a federation as its method's recommender takes it."""
-
-    settings: Mapping[str, Any]
-    arrays: Mapping[str, Array]  # what the model's shared part is made from
-    rated: bool = False
 
 
 class ServerMethod:
@@ -238,13 +230,17 @@ class ServerMethod:
         except BadMessage:  # an earlier version, without its state
             return {}
 
-    def exported(self, settings: Mapping[str, Any], tables: Mapping[str, Array]) -> Exported:
-        """A version as a model's arrays; what an export says beside the model is left out."""
+    def exported(
+        self, settings: Mapping[str, Any], tables: Mapping[str, Array]
+    ) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
+        """A version as its method's recommender takes it: settings, and the arrays that its shared part is made from.
+
+        What an export says beside the model is left out.
+        """
         method = self.kind.made(settings)
         arrays = {name.removeprefix("overall."): part for name, part in tables.items()}
         names = {part.name for part in wire.arrays(method.records.sent)}
-        own, shared = method.exported({name: part for name, part in arrays.items() if name in names})
-        return Exported(own, shared, rated=method.scale is not None)
+        return method.exported({name: part for name, part in arrays.items() if name in names})
 
 
 class _ServerMethods(Mapping[str, ServerMethod]):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -164,13 +164,6 @@ def hidden_items(model: Published) -> IntVector:
     return np.flatnonzero((weights > 0) & ~model.vectors.any(axis=1)).astype(np.int32)
 
 
-class OpenRound(NamedTuple):
-    """A round that clients may join."""
-
-    number: int
-    rules: RoundSettings
-
-
 class PlainRounds:
     """Rounds whose uploads the server can read; they are in the store."""
 
@@ -182,7 +175,7 @@ class PlainRounds:
         self._version = version
         self.opened = 0.0
 
-    def open(self, round_number: int) -> OpenRound:
+    def open(self, round_number: int) -> RoundSettings:
         """Open the round, once the federation is not paused."""
         if state_of_round(self._connection, round_number) is None:
             self._rest()
@@ -190,7 +183,7 @@ class PlainRounds:
         open_round(self._connection, round_number, self._version, self._leader.refuse_old_season)
         self.opened = time.monotonic()
         self._leader.announce()
-        return OpenRound(round_number, rules)
+        return rules
 
     def _rest(self) -> None:
         """Wait while no round is to begin."""
@@ -199,17 +192,12 @@ class PlainRounds:
             self._leader.refuse_old_season(self._connection)
             self._leader.wait(LOOK_SECONDS * 4)
 
-    def uploads(self, opened: OpenRound) -> Iterator[Any]:
+    def uploads(self, number: int, rules: RoundSettings) -> Iterator[Any]:
         """Wait for uploads and close the round; the uploads in the stated order."""
-        number, rules = opened
         self._wait_for_reports(number, rules)
         if close_round(self._connection, number, rules.minimum) is None:
             raise Abandoned
-        return self._updates(number)
-
-    def _updates(self, number: int) -> Iterator[Any]:
-        for body in bodies_in_order(self._connection, number):
-            yield self._served.summand(body, self._form)
+        return (self._served.summand(body, self._form) for body in bodies_in_order(self._connection, number))
 
     def _wait_for_reports(self, number: int, rules: RoundSettings) -> None:
         while True:
@@ -255,7 +243,7 @@ class SecureRounds(PlainRounds):
             left_out=leader.left_out,
         )
 
-    def open(self, round_number: int) -> OpenRound:
+    def open(self, round_number: int) -> RoundSettings:
         """Have the helper sign the round config, then open the round."""
         if state_of_round(self._connection, round_number) is None:
             self._rest()
@@ -267,9 +255,8 @@ class SecureRounds(PlainRounds):
             self.sums.confirm(round_number)
         return super().open(round_number)
 
-    def uploads(self, opened: OpenRound) -> Iterator[Any]:
+    def uploads(self, number: int, rules: RoundSettings) -> Iterator[Any]:
         """Wait for uploads, close the round, and have the helper answer; the noisy sum."""
-        number, rules = opened
         self._wait_for_reports(number, rules)
         minimum = max(rules.minimum, self._least)
         if close_round(self._connection, number, minimum, invited_only=self._leader.invited_only) is None:
@@ -458,7 +445,7 @@ class Leader:
             try:
                 self.refuse_old_season(connection)
                 rounds = self._rounds_with(connection, before)
-                shared.aggregate(rounds.uploads(rounds.open(shared.round_number)))
+                shared.aggregate(rounds.uploads(shared.round_number, rounds.open(shared.round_number)))
             except SeasonBegun:
                 shared = None
             except Abandoned:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -291,13 +291,11 @@ def prune(connection: Connection, number: int) -> Season:
         raise SettingError(f"Season {number} is the current one; a season is pruned after another has begun.")
     content, agreement = content_of(connection, number, CONFIG), get_agreement(connection)
     if content is not None and agreement is not None:
-        line = agreement.line()
         try:
-            line.prune(config_from(content).digest().hex())
+            with closing(agreement.line()) as line:
+                line.prune(config_from(content).digest().hex())
         except (HelperAway, HelperRefused, BadMessage) as reason:
             raise SettingError(f"The helper has not pruned season {number}, so nothing was: {reason}") from reason
-        finally:
-            line.close()
     with connection.transaction():
         prune_season(connection, found[0])
         note_action(connection, "season pruned", number=number)
@@ -446,22 +444,20 @@ def _agreed(
 
 def _registered(connection: Connection, agreement: Agreement) -> Agreement:
     """The same, registered at the helper and signed by both servers. A restored helper receives all seasons."""
-    line = agreement.line()
     try:
-        try:
-            signature = line.register(agreement.config.to_bytes())
-        except HelperRefused as refusal:
-            if refusal.slug != "unknown":
-                raise
-            for season in all_seasons(connection):
-                line.register(content_of(connection, season.number, CONFIG) or b"")
-            signature = line.register(agreement.config.to_bytes())
+        with closing(agreement.line()) as line:
+            try:
+                signature = line.register(agreement.config.to_bytes())
+            except HelperRefused as refusal:
+                if refusal.slug != "unknown":
+                    raise
+                for season in all_seasons(connection):
+                    line.register(content_of(connection, season.number, CONFIG) or b"")
+                signature = line.register(agreement.config.to_bytes())
     except (HelperAway, HelperRefused, BadMessage) as reason:
         raise SettingError(
             f"The helper at {agreement.config.helper_origin} has not taken the season on: {reason} Nothing was changed."
         ) from reason
-    finally:
-        line.close()
     return agreement._replace(signatures=(sign_config(agreement.private, agreement.config), signature))
 
 
@@ -474,13 +470,10 @@ def _give_up_at_helper(connection: Connection, agreement: Agreement, rounds: lis
     """Have the helper end the rounds that were open, and keep its records: their uploads are not charged."""
     if not rounds:
         return
-    line = agreement.line()
-    try:
+    with closing(agreement.line()) as line:
         for number in rounds:
             with suppress(HelperAway, HelperRefused, BadMessage):
                 secure.put_discarded(connection, number, line.abandon(agreement.name, number))
-    finally:
-        line.close()
 
 
 def _items(content: bytes | None) -> list[dict[str, Any]]:

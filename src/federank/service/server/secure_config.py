@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -166,13 +167,11 @@ class Agreement(NamedTuple):
 
 def refuse_absent_helper(spec: SecaggSpec) -> None:
     """Refuse a helper that does not answer, or does not say who it is, before anything is made for it."""
-    line = HelperLine(spec.helper.rstrip("/"), b"", spec.authority)
     try:
-        line.identity()
+        with closing(HelperLine(spec.helper.rstrip("/"), b"", spec.authority)) as line:
+            line.identity()
     except (HelperAway, HelperRefused, BadMessage) as reason:
         raise _unusable(spec, reason) from reason
-    finally:
-        line.close()
 
 
 def _unusable(spec: SecaggSpec, reason: Exception) -> SettingError:
@@ -205,33 +204,33 @@ def agree(
             f"{method.quota} is {len(method.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because "
             "the federation config that every client reads names the noise of each. Choose fewer."
         )
-    line = HelperLine(spec.helper.rstrip("/"), private, spec.authority)
     try:
-        identity = line.identity()
-        config = SecaggConfig(
-            federation_id=federation_id,
-            catalogue=hashlib.sha256(catalogue).hexdigest(),
-            settings=settings_digest(method),
-            recipe=method.recipe,
-            items=n_items,
-            columns=method.columns,
-            clip=repr(float(method.norm_bound)),
-            noises=method.noises,
-            power=repr(float(method.popularity_power)),
-            delta=repr(float(spec.chosen_delta)),
-            messages=len(method.noises),
-            least_cohort=spec.chosen_cohort,
-            largest_cohort=LARGEST_COHORT,
-            helper_origin=identity.origin,
-            helper_key=identity.key.hex(),
-            leader_key=public_key_of(private).hex(),
-            first=hashlib.sha256(first).hexdigest(),
-            min_support=method.support,
-            **fields_of_check(spec.chosen_projections),
-        )
-        if spec.allow is not None:
-            spec.allow(public_key_of(private))
-        signatures = sign_config(private, config), line.register(config.to_bytes())
+        with closing(HelperLine(spec.helper.rstrip("/"), private, spec.authority)) as line:
+            identity = line.identity()
+            config = SecaggConfig(
+                federation_id=federation_id,
+                catalogue=hashlib.sha256(catalogue).hexdigest(),
+                settings=settings_digest(method),
+                recipe=method.recipe,
+                items=n_items,
+                columns=method.columns,
+                clip=repr(float(method.norm_bound)),
+                noises=method.noises,
+                power=repr(float(method.popularity_power)),
+                delta=repr(float(spec.chosen_delta)),
+                messages=len(method.noises),
+                least_cohort=spec.chosen_cohort,
+                largest_cohort=LARGEST_COHORT,
+                helper_origin=identity.origin,
+                helper_key=identity.key.hex(),
+                leader_key=public_key_of(private).hex(),
+                first=hashlib.sha256(first).hexdigest(),
+                min_support=method.support,
+                **fields_of_check(spec.chosen_projections),
+            )
+            if spec.allow is not None:
+                spec.allow(public_key_of(private))
+            signatures = sign_config(private, config), line.register(config.to_bytes())
     except HelperRefused as refusal:
         if refusal.slug != "not-allowed":
             raise _unusable(spec, refusal) from refusal
@@ -242,8 +241,6 @@ def agree(
         ) from refusal
     except (HelperAway, BadMessage) as reason:
         raise _unusable(spec, reason) from reason
-    finally:
-        line.close()
     return Agreement(config, private, settings_text(method), spec.authority, signatures)
 
 

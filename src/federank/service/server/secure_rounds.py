@@ -92,11 +92,10 @@ class RoundOfSums:
         agreement: Agreement,
         line: HelperLine,
         wait: Callable[[float], object],
-        random: Callable[[int], bytes] = os.urandom,
         left_out: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._connection, self._agreement, self._line = connection, agreement, line
-        self._wait, self._random, self._left_out = wait, random, left_out
+        self._wait, self._left_out = wait, left_out
         self._check: Parameters | None = agreement.config.norm_check()
         self._helper_keys = [agreement.config.helper_public()]  # all of them, the current one last
         self._next_try = self._next_identity = 0.0
@@ -274,7 +273,7 @@ class RoundOfSums:
         record, masks = decode_answer(content, offer.length)
         self._check_answer(record, masks, offer, reports)
         store.put_answer(self._connection, number, record, masks)
-        noise = draw_noise(offer.noise, offer.length, self._random)
+        noise = draw_noise(offer.noise, offer.length, os.urandom)
         self._noisy, self._reports = with_noise(store.total_of(self._connection, number), noise), reports
         total = centred(self._noisy + masks)
         why = implausible(total, offer.columns, len(reports), offer.noise)
