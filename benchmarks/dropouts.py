@@ -43,7 +43,7 @@ class People:
         self.answers, self.late = 0, 0
 
     async def play(self, rounds: int) -> list[float]:
-        """Take part until this many rounds were folded; when each was, in seconds from the first."""
+        """Take part until this many rounds were aggregated; when each was, in seconds from the first."""
         lives = [asyncio.create_task(self._live(n < self._silent)) for n in range(self._asked.devices)]
         watching, times, seen = Connection(self._address), [], 0
         try:

@@ -305,7 +305,9 @@ def main() -> None:
     parser.add_argument("--method", choices=["fpl", "frugal"], default="fpl", help="frugal: 64 factors, plain uploads")
     parser.add_argument("--triples", type=int, default=132, help="pairs that a device trains on")
     parser.add_argument("--catalogue", type=int, help="items, of a synthetic city; MovieLens 1M's otherwise")
-    parser.add_argument("--target", type=int, default=100, help="reports that end a round, or are folded in together")
+    parser.add_argument(
+        "--target", type=int, default=100, help="reports that end a round, or are aggregated in together"
+    )
     parser.add_argument("--workers", type=int, help="server processes (2 on PostgreSQL, otherwise 1)")
     parser.add_argument("--postgresql", action="store_true", help="on PostgreSQL in the place of SQLite")
     parser.add_argument("--idle", type=int, metavar="N", help="also the memory of N devices that hold the line")

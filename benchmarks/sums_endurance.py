@@ -212,7 +212,7 @@ def endure(asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def play(asked: argparse.Namespace, world: World, leader: Killable, helper: Killable) -> dict[str, Any]:
-    """Everyone takes part until the last round is folded; then all of it is recomputed."""
+    """Everyone takes part until the last round is aggregated; then all of it is recomputed."""
     faults: list[str] = []
     done, began = threading.Event(), time.monotonic()
     with browsers(world, asked.browsers) as received:

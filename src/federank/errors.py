@@ -102,7 +102,7 @@ class StoreAway(FedeRankError):
 
 
 class Overtaken(StoreAway):
-    """A round was folded, or given up, by someone else; anyone who leads reads the store again."""
+    """A round was aggregated, or given up, by someone else; anyone who leads reads the store again."""
 
 
 class TLSError(FedeRankError):

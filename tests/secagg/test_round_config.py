@@ -13,7 +13,7 @@ from tests.secagg.worlds import HELPER, LEADER, MODEL, offer, secagg_config
 from federank.errors import BadMessage, SettingError
 from federank.secagg.canonical import canonical, digest, read_canonical
 from federank.secagg.config import config_from, fields_of_check
-from federank.secagg.exchange import FOLDED, RoundRecord, read_record, same_round, sign_record
+from federank.secagg.exchange import AGGREGATED, RoundRecord, read_record, same_round, sign_record
 from federank.secagg.keys import (
     fingerprint,
     new_private_key,
@@ -230,7 +230,7 @@ def test_an_offer_that_makes_no_sense_is_refused_though_it_be_signed(changes):
 
 
 def test_records_are_read_if_their_server_signed_them_and_tell_of_one_round():
-    told = {"config": "a" * 64, "offer": "b" * 64, "round": 3, "state": FOLDED, "messages": 5, "set": "c" * 64}
+    told = {"config": "a" * 64, "offer": "b" * 64, "round": 3, "state": AGGREGATED, "messages": 5, "set": "c" * 64}
     leader, helper = RoundRecord(**told, sum="d" * 64, model="e" * 64), RoundRecord(**told, sum="f" * 64)
     assert read_record(sign_record(LEADER, leader), public_key_of(LEADER)) == leader
     same_round(leader, helper)

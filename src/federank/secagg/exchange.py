@@ -221,7 +221,7 @@ def _opened(key: EllipticCurvePrivateKey, offer_digest: bytes, report: Report) -
 # Records: what each server publishes of a round, signed, so that anyone can recompute the fold.
 
 
-FOLDED, ABANDONED = "folded", "abandoned"
+AGGREGATED, ABANDONED = "aggregated", "abandoned"
 _NAME = "A record"
 
 
@@ -269,8 +269,8 @@ def read_record(content: bytes, server: bytes) -> RoundRecord:
     record = statement["record"]
     has_fields(record, _NAME, _FIELDS_records)
     verify(server, "record", canonical(record), hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature"))
-    if record["state"] not in (FOLDED, ABANDONED):
-        raise BadMessage(f"A round ends {FOLDED} or {ABANDONED}; this record says something else.")
+    if record["state"] not in (AGGREGATED, ABANDONED):
+        raise BadMessage(f"A round ends {AGGREGATED} or {ABANDONED}; this record says something else.")
     return RoundRecord(**record)
 
 

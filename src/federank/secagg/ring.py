@@ -174,8 +174,8 @@ def _added_up(cells: NDArray[np.float64]) -> tuple[NDArray[np.uint64], NDArray[n
 # Every honest message has a norm of at most C_INT in integers, so the sum of K of them has at most K C_INT, and so has
 # every row of it. Noise adds to that: the length of n normal numbers of deviation s exceeds s (sqrt(n) + t) with a
 # probability below e^(-t^2 / 2). A sum or a row beyond both together, which chance would bring with less than 2^-40,
-# was made by someone who did not keep to the protocol, and is not folded. What a malicious client can do below it is in
-# docs/sums.md.
+# was made by someone who did not keep to the protocol, and is not aggregated. What a malicious client can do below it
+# is in docs/sums.md.
 
 
 RARE_BITS = 40

@@ -36,7 +36,7 @@ from federank.federation.server import Content, Published
 from federank.federation.wire import Array
 from federank.secagg.canonical import digest
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
-from federank.secagg.exchange import ABANDONED, FOLDED, read_record, same_round, sum_digest
+from federank.secagg.exchange import ABANDONED, AGGREGATED, read_record, same_round, sum_digest
 from federank.secagg.keys import fingerprint, identity_from, read_by_any
 from federank.secagg.ring import centred, ring_from
 from federank.secagg.round_config import read_offer
@@ -174,7 +174,7 @@ class _Verification:
                 restores.append(Restore(number, version, lost))
                 chain.jump(version)
                 self._note(f"version {version:,}: restored from a backup; rounds that were lost: {_named(lost)}")
-            elif state == FOLDED:
+            elif state == AGGREGATED:
                 self.messages += self._verify_round(chain, number, number in after)
                 self.versions += 1
             elif state == ABANDONED:

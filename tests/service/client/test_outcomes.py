@@ -12,7 +12,7 @@ from tests.service.federations import opened, wait_until
 
 from federank.errors import BadAnswer
 from federank.federation.client import History
-from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, sign_record
+from federank.secagg.exchange import ABANDONED, AGGREGATED, RoundRecord, sign_record
 from federank.secagg.keys import new_private_key
 from federank.service.client import client as life
 from federank.service.client import outcomes
@@ -247,7 +247,7 @@ def test_discarded_upload_without_the_helpers_record_stays_charged(tmp_path, mon
         changed = {
             "another round": {"round": number + 1},
             "another offer": {"offer": "0" * 64},
-            "summed": {"state": FOLDED},
+            "summed": {"state": AGGREGATED},
             "another federation config": {"config": "0" * 64},
         }
         record = replace(record, **changed.get(change, {}))

@@ -136,7 +136,7 @@ async def test_status_has_versions_rounds_and_devices(sqlite_store):
         "items": ITEMS,
         "season": 1,
         "clients": 1,
-        "rounds_folded": 1,
+        "rounds_aggregated": 1,
         "rounds_abandoned": 0,
         "aggregates_rejected": 0,
         "accuracy": None,

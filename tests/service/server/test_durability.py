@@ -41,7 +41,7 @@ def test_worker_takes_over_when_the_leading_one_is_killed(postgresql_server, tmp
         first.kill()
         asyncio.run(_take_part(second.address, second.address, 2))
         assert "leads" in [line["event"] for line in second.lines()]
-        assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(2,)]
+        assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'aggregated'") == [(2,)]
     finally:
         second.stop()
 
@@ -160,7 +160,7 @@ async def test_jumps_of_the_wall_clock_change_nothing(sqlite_store, monkeypatch)
         real = time.time
         for jump in (0.0, 3e8, -3e8):
             monkeypatch.setattr(time, "time", lambda jump=jump: real() + jump)
-            before = running.service.latest.folded
+            before = running.service.latest.aggregated
             device = await running.device()
             headers = {"Date": "Thu, 01 Jan 1970 00:00:00 GMT", "If-Modified-Since": "Fri, 31 Dec 2100 23:59:59 GMT"}
             assert (await device.send(await device.ticket(), some_update(1), **headers)).status_code == 201

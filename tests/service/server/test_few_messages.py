@@ -27,7 +27,7 @@ from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.service.server.model_versions import first_model
-from federank.service.server.store.versions import jump_ahead, model_to_fold
+from federank.service.server.store.versions import jump_ahead, model_with_state
 
 FACTORS = 4
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
@@ -103,7 +103,7 @@ async def test_any_cohorts_give_the_simulations_model(store):
             await running.version(version)
         content = (await running.client.get("/api/v1/model")).content
     with opened(store) as connection:
-        kept = model_to_fold(connection).content
+        kept = model_with_state(connection).content
     assert np.array_equal(kept.tables["vectors"], simulated.vectors)
     assert np.array_equal(kept.tables["weights"], simulated.weights)
     assert (kept.overall["regulariser"][0], kept.state["received"][0]) == (simulated.regulariser, simulated.received)

@@ -22,9 +22,9 @@ from federank.service.server.store.queries import (
     recent_rounds,
 )
 from federank.service.server.store.schema import create_tables
-from federank.service.server.store.versions import model_to_fold, publish
+from federank.service.server.store.versions import model_with_state, publish
 
-FOLDED, DISCARDED = False, True
+AGGREGATED, DISCARDED = False, True
 
 
 def state_of(*discarded, **given):
@@ -36,11 +36,11 @@ def state_of(*discarded, **given):
     ("discarded", "expected"),
     [
         ([], (OK, [])),
-        ([FOLDED] * 10, (OK, [])),
+        ([AGGREGATED] * 10, (OK, [])),
         ([DISCARDED] * 5, (FAILING, [("no-round-aggregated", 5, 5)])),
-        ([DISCARDED] * 3 + [FOLDED] * 7, (FAILING, [("no-round-aggregated", 3, 10)])),
-        ([DISCARDED] * 2 + [FOLDED] * 8, (OK, [])),
-        ([FOLDED] + [DISCARDED] * 9, (ATTENTION, [("rounds-discarded", 9, 10)])),
+        ([DISCARDED] * 3 + [AGGREGATED] * 7, (FAILING, [("no-round-aggregated", 3, 10)])),
+        ([DISCARDED] * 2 + [AGGREGATED] * 8, (OK, [])),
+        ([AGGREGATED] + [DISCARDED] * 9, (ATTENTION, [("rounds-discarded", 9, 10)])),
         ([DISCARDED], (ATTENTION, [("rounds-discarded", 1, 1)])),
     ],
 )
@@ -72,7 +72,7 @@ def test_when_a_round_is_due():
 
 @pytest.mark.parametrize(("uploads", "refused", "is_much"), [(100, 4, False), (10, 5, True), (100, 20, False)])
 def test_many_refused_uploads_need_attention(uploads, refused, is_much):
-    recent = RecentRounds((FOLDED,), uploads=uploads, refused_uploads=refused)
+    recent = RecentRounds((AGGREGATED,), uploads=uploads, refused_uploads=refused)
     codes = [reason.code for reason in health_of(HealthInputs(recent=recent)).reasons]
     assert codes == (["uploads-refused"] if is_much else [])
 
@@ -86,14 +86,14 @@ def test_many_refused_uploads_need_attention(uploads, refused, is_much):
     ],
 )
 def test_a_diverged_model_is_failing(model, highest, code):
-    assert state_of(*[FOLDED] * 10, model=model, highest=highest) == (FAILING, [(code, 0, 0)])
+    assert state_of(*[AGGREGATED] * 10, model=model, highest=highest) == (FAILING, [(code, 0, 0)])
 
 
 def test_the_worst_reason_decides():
-    state, reasons = state_of(DISCARDED, FOLDED, FOLDED, refused=1, helper_fault="helper-away")
+    state, reasons = state_of(DISCARDED, AGGREGATED, AGGREGATED, refused=1, helper_fault="helper-away")
     assert state == FAILING
     assert reasons == [("helper-away", 0, 0), ("rounds-discarded", 1, 3), ("aggregates-refused", 1, 3)]
-    assert state_of(FOLDED, store_away=True)[0] == FAILING
+    assert state_of(AGGREGATED, store_away=True)[0] == FAILING
 
 
 def test_refused_aggregates_of_recent_rounds_count(sqlite_store):
@@ -102,10 +102,10 @@ def test_refused_aggregates_of_recent_rounds_count(sqlite_store):
         for number in range(RECENT + 2):
             open_round(connection, number, 0)
             with connection.transaction():
-                connection.run("UPDATE rounds SET state = 'folded' WHERE number = ?", number)
+                connection.run("UPDATE rounds SET state = 'aggregated' WHERE number = ?", number)
                 if number in (0, 5, RECENT + 1):
                     note_rejected(connection, number, "off the scale")
-        assert recent_rounds(connection) == RecentRounds((FOLDED,) * RECENT, 2)
+        assert recent_rounds(connection) == RecentRounds((AGGREGATED,) * RECENT, 2)
 
 
 def test_figures_of_recent_rounds(sqlite_store):
@@ -148,7 +148,7 @@ async def test_all_rounds_discarded_is_failing(store):
         while running.service.latest.abandoned < 5:
             await device.work(wait=1)  # a round's time begins with its first ticket
         assert await until(running, FAILING) == (FAILING, ["no-round-aggregated"])
-        assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(0,)]
+        assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'aggregated'") == [(0,)]
 
 
 def establish_ratings(address):

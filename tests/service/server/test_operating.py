@@ -36,7 +36,7 @@ from federank.service.operator import recommender_of
 from federank.service.server.model_versions import first_model
 from federank.service.server.store import versions as store_versions
 from federank.service.server.store.queries import close_round, open_round
-from federank.service.server.store.versions import kept_versions, model_at, model_to_fold, publish, roll_back
+from federank.service.server.store.versions import kept_versions, model_at, model_with_state, publish, roll_back
 from federank.service.server.store.writer import all_actions, is_unbroken, note_action
 
 
@@ -58,7 +58,7 @@ async def test_rollback_publishes_an_earlier_version_as_a_new_one(store):
         learnt = running.service.latest.model
         assert learnt.version == 6
         assert not same_bits(learnt.vectors, earlier.vectors), "rounds go on from the version gone back to"
-        await running.until(lambda view: view.folded == 5)
+        await running.until(lambda view: view.aggregated == 5)
 
 
 async def test_rollback_discards_the_open_round(store):
@@ -96,7 +96,7 @@ def test_versions_that_are_kept_can_be_recomputed(sqlite_store, monkeypatch):
     monkeypatch.setattr(store_versions, "KEPT_EVERY", 16)
     establish_small(sqlite_store)
     with opened(sqlite_store) as connection:
-        first = model = model_to_fold(connection)
+        first = model = model_with_state(connection)
         for number in range(42):
             model = fold(connection, number, model)
         kept = [entry["version"] for entry in kept_versions(connection)]

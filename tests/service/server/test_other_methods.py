@@ -21,7 +21,7 @@ from federank.service.server.config import read_config
 from federank.service.server.logs import Log
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.store import versions
-from federank.service.server.store.versions import jump_ahead, model_to_fold, newest_model
+from federank.service.server.store.versions import jump_ahead, model_with_state, newest_model
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ async def test_method_of_another_package_is_served_over_a_restart(counting):
     assert message.part.vectors.tolist() == [[0.5 * 4.0 * 2 + 0.5 * 0.5 * 4]] * ITEMS, "two clients, then four"
     assert message.part.size.tolist() == [2.0]
     with opened(counting) as connection:
-        assert model_to_fold(connection).content.state["heard"].tolist() == [4]
+        assert model_with_state(connection).content.state["heard"].tolist() == [4]
         assert newest_model(connection).content.state == {}, "who does not fold does not read it"
         jump_ahead(connection)
-        assert model_to_fold(connection).content.state["heard"].tolist() == [4]
+        assert model_with_state(connection).content.state["heard"].tolist() == [4]
 
 
 async def test_state_is_kept_with_newest_and_complete_versions(counting, monkeypatch):

@@ -238,7 +238,7 @@ async def test_restored_backup_uses_no_number_again(store):
         assert len(rows_sent((await device.task(work["ticket"], have=5)).content)) == ITEMS, "every row is new"
         await device.send(work["ticket"], some_update(3))
         await running.version(2 + LEAP)
-        assert running.service.latest.folded == 2
+        assert running.service.latest.aggregated == 2
 
 
 @pytest.mark.slow

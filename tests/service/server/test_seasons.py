@@ -34,7 +34,7 @@ from federank.service.server.logs import Log
 from federank.service.server.season_rows import season_content, season_rows
 from federank.service.server.seasons import next_items
 from federank.service.server.store.seasons import all_seasons, is_resting
-from federank.service.server.store.versions import model_to_fold
+from federank.service.server.store.versions import model_with_state
 from federank.service.server.store.writer import all_actions, is_unbroken
 
 KEPT = [{"id": f"item-{number:02d}", "categories": ["Museum" if number % 2 else "Café"]} for number in range(ITEMS)]
@@ -202,7 +202,7 @@ async def test_quotas_count_per_season_and_the_state_continues(sqlite_store):
         assert (await running.begin_season(items=NEXT, uploads=2))["uploads"] == 2
         assert running.service.selection.invitations == 2
         with opened(sqlite_store) as connection:
-            state = model_to_fold(connection).content.state
+            state = model_with_state(connection).content.state
             assert len(state["counts"]) == len(state["sketch"]) == ITEMS + 2
             assert np.allclose(state["counts"][:4], [0, 2, 1, 1], atol=1e-6), "the first item has ended"
             assert np.isclose(state["counts"][ITEMS], state["counts"][1:ITEMS:2].mean()), "the mean of the museums"

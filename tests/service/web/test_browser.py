@@ -125,7 +125,7 @@ def test_round_of_browsers_and_python_clients(visit, tmp_path):
             fleet.kill()
             fleet.wait()
         [(state, reports)] = server.rows("SELECT state, reports FROM rounds WHERE number = 0")
-        assert (state, reports) == ("folded", 23)
+        assert (state, reports) == ("aggregated", 23)
         expect(visitors[0].page.locator(".timeline li").last).to_contain_text("22")
 
 

@@ -59,7 +59,7 @@ def test_no_film_is_hidden_after_ten_rounds(company):
     """What the first model recommends stays there: the bounds on malicious clients let the demo's rounds be."""
     [(page, token)] = re.findall(r"operator's page is (\S+), its token (\S+)", company.printed)
     overview = httpx.get(f"{page}/api/v1/overview", headers={"Authorization": f"Bearer {token}"}).json()
-    assert overview["rounds_folded"] >= 10
+    assert overview["rounds_aggregated"] >= 10
     assert overview["hidden_items"] == []
 
 

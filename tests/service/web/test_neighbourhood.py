@@ -71,7 +71,9 @@ class Demo:
         """
         [store] = self._folder.glob("federank-demo-*/federation.sqlite")
         stored = "SELECT r.state, u.outcome, u.size FROM uploads u JOIN rounds r ON r.number = u.round WHERE ticket = ?"
-        words = {("folded", "counted"): "aggregated"} | {("abandoned", seen): "discarded" for seen in ("", "counted")}
+        words = {("aggregated", "counted"): "aggregated"} | {
+            ("abandoned", seen): "discarded" for seen in ("", "counted")
+        }
         record = {}
         with closing(sqlite3.connect(store)) as connection:
             [config] = connection.execute("SELECT value FROM metadata WHERE name = 'config'").fetchone()

@@ -39,7 +39,7 @@ def operator(browser):
 
 
 def a_round(number, **told):
-    usual = {"version": number, "state": "folded", "granted": 12, "reports": 10, "dropouts": 2, "rejected": {}}
+    usual = {"version": number, "state": "aggregated", "granted": 12, "reports": 10, "dropouts": 2, "rejected": {}}
     measured = {"bytes": 5000, "clipped": 0, "drift": 0.01, "seconds": 20.0}
     ended = {"ended": NOON + number * 600, "clients": 30 + number, "departures": number}
     return {"number": number} | usual | measured | ended | told
@@ -48,7 +48,7 @@ def a_round(number, **told):
 def overview(*rounds, **told):
     """What a server tells its operator."""
     now = {"version": 9, "round": 9, "open": True, "paused": False, "reports": 0, "clients": 40, "left": 3}
-    counts = {"waiting": 0, "rounds_folded": 9, "rounds_abandoned": 1, "evaluation": [], "trend": []}
+    counts = {"waiting": 0, "rounds_aggregated": 9, "rounds_abandoned": 1, "evaluation": [], "trend": []}
     limits = {"limits": {"minimum": 5, "enough": 10, "deadline": 60}}
     return now | counts | limits | {"rounds": list(rounds)[::-1]} | told
 

@@ -57,7 +57,7 @@ def test_two_browsers_are_added_up(leader, helper, visit):
     for visitor in (one, other):
         assert [played["outcome"] for played in visitor.stored()["rounds"]] == ["aggregated"] * MESSAGES
     status = leader.get("status").json()
-    assert (status["rounds_folded"], status["rounds_abandoned"]) == (MESSAGES, 0)
+    assert (status["rounds_aggregated"], status["rounds_abandoned"]) == (MESSAGES, 0)
     items, noises = (leader.get(f"{place}").json()[name] for place, name in NOTED)
     rounds = sorted(one.stored()["rounds"], key=lambda played: played["number"])
     sizes = [upload_bytes(numbers, FULL) for numbers in (items, items * (FACTORS - 1))]

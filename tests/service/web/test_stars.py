@@ -83,7 +83,7 @@ def test_rounds_of_ratings_through_a_crash(browser, tmp_path):
         for visitor in (one, other):
             visitor.wait_for_rounds(ROUNDS)
             visitor.pause()
-        assert server.get("status").json()["rounds_folded"] >= ROUNDS
+        assert server.get("status").json()["rounds_aggregated"] >= ROUNDS
         assert server.rows("SELECT COUNT(*) FROM rounds WHERE state = 'abandoned'") == [(0,)], "nothing was lost"
 
         kept = one.stored()

@@ -89,7 +89,7 @@ def assert_counts(visitor, server, states, *, alone=True):
     played = sorted(kept["rounds"], key=lambda played: played["at"])
     assert shown == [[entry["ticket"], entry["outcome"]] for entry in played]
     assert [entry["outcome"] for entry in played] == states
-    words = {"received": "open", "aggregated": "folded", "discarded": "abandoned"}
+    words = {"received": "open", "aggregated": "aggregated", "discarded": "abandoned"}
     if alone:
         assert of_the_server(server) == [words[state] for state in states]
     left = {entry["id"] for entry in kept["ledger"] if entry["real"]}

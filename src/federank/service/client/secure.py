@@ -25,7 +25,7 @@ from federank.federation.client import Model
 from federank.federation.secure import model_digest
 from federank.secagg.canonical import ID_BYTES, digest, hexadecimal, read_canonical
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
-from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, read_record, set_digest
+from federank.secagg.exchange import ABANDONED, AGGREGATED, RoundRecord, read_record, set_digest
 from federank.secagg.keys import SIGNATURE_BYTES, Read, fingerprint, identity_from
 from federank.secagg.round_config import Offer, check_offer, read_offer
 from federank.service.client.http import Client, json_object
@@ -204,7 +204,7 @@ def shows_absence(
     The helper answers once per round, so an upload that is not in this sum is in none.
     """
     signed = _record_of(record, pinned, offer, round_number)
-    if signed is None or signed.state != FOLDED or identifier is None:
+    if signed is None or signed.state != AGGREGATED or identifier is None:
         return False
     try:
         content = bytes.fromhex(members)

@@ -24,7 +24,7 @@ from federank.errors import BadMessage
 from federank.secagg.config import SecaggConfig, check_follows, config_from
 from federank.secagg.exchange import (
     ABANDONED,
-    FOLDED,
+    AGGREGATED,
     RoundRecord,
     Terms,
     check_set,
@@ -328,7 +328,7 @@ def answer(
         config=name.hex(),
         offer=terms.digest().hex(),
         round=number,
-        state=FOLDED,
+        state=AGGREGATED,
         messages=len(identifiers),
         set=set_digest(identifiers).hex(),
         sum=sum_digest(total).hex(),

@@ -88,7 +88,7 @@ def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int
         "reports": ("Reports in the newest round.", now.reports if now else 0),
         "clients": ("Clients enrolled.", latest.clients),
         "waiting_clients": ("Clients that wait for work at this worker.", waiting),
-        "rounds_folded": ("Rounds folded.", latest.folded),
+        "rounds_aggregated": ("Rounds aggregated.", latest.aggregated),
         "rounds_abandoned": ("Rounds abandoned.", latest.abandoned),
         "aggregates_rejected": ("Aggregates that were not applied.", latest.rejected.get("count", 0)),
         "drift": ("Change of the item factors in the last round, apart from rotation and scale.", latest.signals.drift),

@@ -51,7 +51,7 @@ from federank.service.server.store.queries import (
 )
 from federank.service.server.store.seasons import current_season, is_resting
 from federank.service.server.store.secure import abandon_unopened
-from federank.service.server.store.versions import Overtaken, model_to_fold, publish
+from federank.service.server.store.versions import Overtaken, model_with_state, publish
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
@@ -110,7 +110,7 @@ class PublishedModel:
     def __init__(self, config: FederationConfig, connection: Connection, defences: Defences = NO_DEFENCES) -> None:
         self._config, self._connection, self._defences = config, connection, defences
         self.held = self.capped = 0  # rows that the last step would have moved or lengthened too much
-        self.published, self.round_number = model_to_fold(connection), next_round(connection)
+        self.published, self.round_number = model_with_state(connection), next_round(connection)
         self.enrolled = 0  # clients that the last server step was scaled to
 
     def aggregate(self, updates: Iterable[Any]) -> None:
@@ -121,7 +121,7 @@ class PublishedModel:
         """
         self.enrolled = tallies(self._connection).clients
         try:
-            model = self.published.followed_by(self._folded(updates))
+            model = self.published.followed_by(self._aggregated(updates))
         except BadMessage as reason:
             raise Rejected(f"the server's step makes no model: {reason}") from reason
         why = self._config.why_not_publish(self.published, model, self.round_number)
@@ -130,7 +130,7 @@ class PublishedModel:
         self.published = model
         self.round_number += 1
 
-    def _folded(self, updates: Iterable[Any]) -> Content:
+    def _aggregated(self, updates: Iterable[Any]) -> Content:
         """What the method's server step makes of a round's uploads."""
         served, settings = self._config.served, self._config.settings
         if self._config.sums is None:
@@ -434,7 +434,9 @@ class Leader:
 
         is_summed = self._config.sums is not None  # rounds of sums are few, and a season may start from any
         publish(connection, number, model, measured, self._trust.keep_updates, also, remembers_all=is_summed)
-        self._log.say("round folded", "info", round=number, version=model.version, **measured, **bounded, **progress)
+        self._log.say(
+            "round aggregated", "info", round=number, version=model.version, **measured, **bounded, **progress
+        )
 
     def _lead(self, connection: Connection) -> None:
         shared: PublishedModel | None = None

@@ -73,7 +73,7 @@ from federank.service.server.store.versions import (
     Overtaken,
     kept_versions,
     model_at,
-    model_to_fold,
+    model_with_state,
     newest_version,
     publish_between,
 )
@@ -223,7 +223,7 @@ def begin(connection: Connection, proposal: Proposal) -> Published:
     """End the current season and begin this one, in one transaction; `Overtaken` where the store has gone on since."""
     season, settings, catalogue, content, agreement, is_newest = proposal
     with connection.transaction():
-        before, newest = newest_round(connection), model_to_fold(connection)
+        before, newest = newest_round(connection), model_with_state(connection)
         version = newest.version + 1
         model = Published(version, np.full(content.n_items, version), content)
         publish_between(connection, newest, model)
@@ -375,7 +375,7 @@ def _until(season: Season, spec: SeasonSpec) -> str:
 
 def _start(connection: Connection, version: int | None) -> Published:
     if version is None:
-        return model_to_fold(connection)
+        return model_with_state(connection)
     found = None
     if version in {entry["version"] for entry in kept_versions(connection)}:
         found = model_at(connection, version)

@@ -27,7 +27,7 @@ from federank._numerics.arrays import IntVector
 from federank.errors import BadMessage
 from federank.secagg.exchange import (
     ABANDONED,
-    FOLDED,
+    AGGREGATED,
     RoundRecord,
     Terms,
     decode_answer,
@@ -303,7 +303,7 @@ class RoundOfSums:
             config=self._agreement.name,
             offer=offer.digest().hex(),
             round=number,
-            state=FOLDED,
+            state=AGGREGATED,
             messages=len(identifiers),
             set=set_digest(identifiers).hex(),
             sum=sum_digest(self._noisy).hex(),

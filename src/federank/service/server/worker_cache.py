@@ -99,7 +99,7 @@ class Latest:
         return now is not None and now.number == number and now.reports >= self.rounds.target
 
     @property
-    def folded(self) -> int:
+    def aggregated(self) -> int:
         """How many rounds were aggregated: each has made a version."""
         return 0 if self.model is None else self.model.version - self._skipped
 

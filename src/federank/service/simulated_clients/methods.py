@@ -99,7 +99,7 @@ class SimulatedClients:
 
     def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
         """The scores of all users: by what they have learnt in rounds or, where that does not follow full histories,
-        folded in at home.
+        aggregated in at home.
         """
         broadcast = self._broadcast(model)
         if self.kernels is not None:

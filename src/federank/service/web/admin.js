@@ -78,7 +78,7 @@ function show(overview) {
     [say("federation.clients"), overview.clients],
     [say("admin.left"), overview.left],
     [say("admin.waiting"), overview.waiting],
-    [say("admin.folded"), overview.rounds_folded],
+    [say("admin.aggregated"), overview.rounds_aggregated],
     [say("admin.abandoned"), overview.rounds_abandoned],
     [say("admin.rejected-aggregates"), overview.aggregates_rejected ?? 0],
     [say("admin.bytes"), bytes],

@@ -79,7 +79,7 @@ async def test_discarded_round_that_the_helper_has_summed_stays_charged(sqlite_s
         assert (await devices[2].send(await devices[2].ticket(), body)).status_code == 201
         told = await final(devices[0], tickets[0])
         record = read_record(told["record"].encode(), running.service.config.sums.config.helper_public())
-        assert (told["outcome"], record.state) == ("abandoned", FOLDED)
+        assert (told["outcome"], record.state) == ("abandoned", AGGREGATED)
     assert invitations(sqlite_store) == [1, 1, 1]
 
 

@@ -124,7 +124,7 @@ async def test_lost_keys_of_the_helper_end_the_round(sqlite_store, tmp_path):
         await cohort(devices)
         await running.version(1)
     states = stored(sqlite_store, "SELECT state FROM rounds ORDER BY number")
-    assert states[:2] == [("abandoned",), ("folded",)]
+    assert states[:2] == [("abandoned",), ("aggregated",)]
 
 
 async def test_cohort_with_too_few_valid_uploads_is_discarded(sqlite_store, tmp_path):

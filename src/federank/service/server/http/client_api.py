@@ -203,7 +203,7 @@ def _word_for(found: Fate) -> str:
     """The outcome of an upload: that it was prepared for a sum says nothing yet about its round."""
     if found.outcome not in ("", "counted"):
         return found.outcome
-    if found.state == "folded":
+    if found.state == "aggregated":
         return "counted"
     return "abandoned" if found.state == "abandoned" and found.is_confirmed else "waiting"
 

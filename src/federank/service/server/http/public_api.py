@@ -123,7 +123,7 @@ def status_of(service: Service) -> dict[str, Any]:
         "items": service.config.n_items,
         "season": service.config.season.number,
         "clients": view.clients,
-        "rounds_folded": view.folded,
+        "rounds_aggregated": view.aggregated,
         "rounds_abandoned": view.abandoned,
         "aggregates_rejected": int(view.rejected.get("count", 0)),
         "accuracy": view.accuracy,

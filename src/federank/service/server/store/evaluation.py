@@ -173,7 +173,7 @@ def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any
                 number,
             )
             reports, size, clipped = row or (0, 0, 0)
-        dropouts = max(0, int(granted or 0) - int(reports)) if state in ("folded", "abandoned") else 0
+        dropouts = max(0, int(granted or 0) - int(reports)) if state in ("aggregated", "abandoned") else 0
         counts = {"number": number, "version": version, "granted": granted or 0, "reports": reports}
         counts |= {"dropouts": dropouts, "bytes": size, "clipped": clipped}
         shown.append(

@@ -151,7 +151,7 @@ def open_round(
 
 
 def state_of_round(connection: Connection, number: int) -> str | None:
-    """Whether a round is open, closed, folded or abandoned; None if it has not begun."""
+    """Whether a round is open, closed, aggregated or abandoned; None if it has not begun."""
     state: str | None = connection.value("SELECT state FROM rounds WHERE number = ?", number)
     return state
 
@@ -345,7 +345,8 @@ class RecentRounds(NamedTuple):
 def recent_rounds(connection: Connection) -> RecentRounds:
     """The latest rounds that have ended, at most RECENT."""
     rows = connection.all(
-        "SELECT number, state, reports FROM rounds WHERE state IN ('folded', 'abandoned') ORDER BY number DESC LIMIT ?",
+        "SELECT number, state, reports FROM rounds WHERE state IN ('aggregated', 'abandoned')"
+        " ORDER BY number DESC LIMIT ?",
         RECENT,
     )
     numbers = {int(number) for number, _, _ in rows}
@@ -359,5 +360,5 @@ def recent_rounds(connection: Connection) -> RecentRounds:
         refused=len(refused),
         uploads=sum(int(reports) for _, _, reports in rows),
         refused_uploads=int(bad),
-        last_aggregated=connection.value("SELECT MAX(ended) FROM rounds WHERE state = 'folded'"),
+        last_aggregated=connection.value("SELECT MAX(ended) FROM rounds WHERE state = 'aggregated'"),
     )

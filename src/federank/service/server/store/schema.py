@@ -3,8 +3,8 @@
     metadata   what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
     clients    a random id, the hash of its token and whether it brought an invitation; where uploads are counted, how
                often it was asked for one and in which round last; how often it has evaluated; nothing else
-    rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup; when it
-               ended, and how many clients there were and had left by then
+    rounds     one row each: open -> closed -> aggregated, or open -> abandoned; `skipped` after a restored backup; when
+               it ended, and how many clients there were and had left by then
     grants     how many clients have been given a round's task
     uploads    one row per client and round: the digest, and until it is aggregated the bytes;
                where only sums are read, whether it was counted or why not (secure.py)

@@ -51,8 +51,8 @@ def publish(
     """
     with connection.transaction():
         note_end(connection, number)
-        folded = connection.run(
-            "UPDATE rounds SET state = 'folded', drift = ?, seconds = ?,"
+        aggregated = connection.run(
+            "UPDATE rounds SET state = 'aggregated', drift = ?, seconds = ?,"
             " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number),"
             " bytes = (SELECT COALESCE(SUM(size), 0) FROM uploads WHERE round = rounds.number),"
             " clipped = (SELECT COALESCE(SUM(clipped), 0) FROM uploads WHERE round = rounds.number)"
@@ -61,7 +61,7 @@ def publish(
             measured["seconds"],
             number,
         )
-        if folded != 1:
+        if aggregated != 1:
             raise Overtaken(f"Round {number} is not closed: it was aggregated or discarded by another worker.")
         if also is not None:
             also(connection)
@@ -150,7 +150,7 @@ def model_at(connection: Connection, version: int) -> Published | None:
     return None if model is None or model.version != version else _with_state(model, state)
 
 
-def model_to_fold(connection: Connection) -> Published:
+def model_with_state(connection: Connection) -> Published:
     """The newest version, with the state of its server step."""
     model = newest_model(connection)
     assert model is not None, "a federation is established with a model"
@@ -184,13 +184,13 @@ def kept_versions(connection: Connection) -> list[dict[str, Any]]:
         # Where a server step remembers something, a version without that memory cannot be gone on from.
         if remembers and not has_state:
             continue
-        folded = state == "folded" and int(version) > 0  # version 0 was there before the first round
+        aggregated = state == "aggregated" and int(version) > 0  # version 0 was there before the first round
         kept.append(
             {
                 "version": int(version),
                 "round": int(number),
-                "reports": int(reports) if folded else None,
-                "drift": float(drift) if folded else None,
+                "reports": int(reports) if aggregated else None,
+                "drift": float(drift) if aggregated else None,
             }
         )
     return kept[::-1]
@@ -201,7 +201,7 @@ def roll_back(connection: Connection, version: int, extend: Extend) -> Published
     is_kept = version in {entry["version"] for entry in kept_versions(connection)}
     if not is_kept or version < current_season(connection).first_version:
         return None
-    newest = model_to_fold(connection)
+    newest = model_with_state(connection)
     earlier = model_at(connection, version)
     assert earlier is not None, "a version that is kept can be worked out"
     content = extend(earlier.content, len(newest.changed))
@@ -224,7 +224,7 @@ LEAP = 1_000_000
 
 def jump_ahead(connection: Connection) -> int:
     """Abandon what was open and go on a million numbers later; the new version."""
-    model = model_to_fold(connection)
+    model = model_with_state(connection)
     version = model.version + LEAP
     with connection.transaction():
         number = int(connection.value("SELECT COALESCE(MAX(number), 0) FROM rounds")) + LEAP

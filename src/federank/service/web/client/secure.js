@@ -35,7 +35,7 @@ import { sendChecked } from "../secagg/proof.js";
 import { roundMessage } from "../secagg/ring.js";
 import {
   ABANDONED,
-  FOLDED,
+  AGGREGATED,
   checkRoundConfig,
   modelDigest,
   roundConfigDigest,
@@ -274,7 +274,7 @@ once per round, so an upload that is not in this sum is in none.
  * @type {(config: SecureConfig, record: string, members: string, roundConfig: string | undefined, round: number, id: string | undefined) => Promise<boolean>} */
 export async function showsAbsence(config, record, members, roundConfig, round, id) {
   const signed = await recordOf(config, record, roundConfig, round);
-  if (signed?.state !== FOLDED || !id || !/^([0-9a-f]{32})*$/.test(members)) return false;
+  if (signed?.state !== AGGREGATED || !id || !/^([0-9a-f]{32})*$/.test(members)) return false;
   const ids = (members.match(/.{32}/g) ?? []).toSorted();
   const set = await digest("set", ...ids.map((one) => hexadecimal(one, ID_BYTES, "id")));
   return hexOf(set) === signed.set && !ids.includes(id);

@@ -16,8 +16,8 @@ const at = ({ number: round, ended }, value) => ({ round, time: ended ?? null, v
 
 /** @type {(overview: Overview, rounds: Round[]) => HTMLElement[]} */
 export function chartsOf({ limits }, rounds) {
-  const ended = rounds.filter(({ state }) => state === "folded" || state === "abandoned");
-  const folded = ended.filter(({ state }) => state === "folded");
+  const ended = rounds.filter(({ state }) => state === "aggregated" || state === "abandoned");
+  const aggregated = ended.filter(({ state }) => state === "aggregated");
   /** Rounds at whose end clients were counted. */
   const counted = ended.flatMap((round) =>
     typeof round.clients === "number" ? { ...round, clients: round.clients, departures: round.departures ?? 0 } : [],
@@ -29,7 +29,7 @@ export function chartsOf({ limits }, rounds) {
       Object.values(round.rejected ?? {}).reduce((total, count) => total + count, 0),
     ),
   );
-  const drift = folded.map((round) => at(round, PER_CENT * (round.drift ?? 0)));
+  const drift = aggregated.map((round) => at(round, PER_CENT * (round.drift ?? 0)));
   // How many came and went from one round's end to the next; before round 0 there was no client.
   const moves = counted.flatMap((round, index) => {
     if (!index && round.number) return [];
@@ -69,12 +69,12 @@ export function chartsOf({ limits }, rounds) {
     }),
     chart(
       say("chart.bytes"),
-      folded.map((round) => at(round, (round.bytes ?? 0) / 1000)),
+      aggregated.map((round) => at(round, (round.bytes ?? 0) / 1000)),
       { unit: say("unit.kilobytes") },
     ),
     chart(
       say("chart.seconds"),
-      folded.map((round) => at(round, round.seconds ?? 0)),
+      aggregated.map((round) => at(round, round.seconds ?? 0)),
       {
         unit: say("unit.seconds"),
         line: true,
@@ -87,8 +87,8 @@ export function chartsOf({ limits }, rounds) {
 /** What clients that evaluate have measured, with its interval; where items are rated, how far predictions are off.
  * @type {(trend: NonNullable<Overview["trend"]>, rounds: Round[]) => HTMLElement} */
 export function accuracyOf(trend, rounds) {
-  const folded = rounds.filter(({ state }) => state === "folded");
-  const published = new Map(folded.map((round) => [round.version + 1, round.ended ?? null]));
+  const aggregated = rounds.filter(({ state }) => state === "aggregated");
+  const published = new Map(aggregated.map((round) => [round.version + 1, round.ended ?? null]));
   const isRated = trend.some(({ mae }) => mae !== undefined);
   const points = trend.toReversed().flatMap(({ version, share, low, high, mae = share, mae_low, mae_high }) => {
     const when = { round: version, time: published.get(version) ?? null };

@@ -81,12 +81,12 @@ export async function checkRoundConfig(roundConfig, config, model, now, rows = n
 
 // Records (secagg/exchange.py): what a server has signed of a round that has ended. A device reads the helper's.
 
-export const FOLDED = "folded";
+export const AGGREGATED = "aggregated";
 export const ABANDONED = "abandoned"; // it has ended without a sum, and there will never be one
 
 /** @type {(bytes: Uint8Array, server: Bytes) => Promise<RoundRecord>} */
 export async function readRecord(bytes, server) {
   const record = await signedBy("record", bytes, server);
-  if (![FOLDED, ABANDONED].includes(record.state)) throw new BadMessage(["statement.no-form"]);
+  if (![AGGREGATED, ABANDONED].includes(record.state)) throw new BadMessage(["statement.no-form"]);
   return record;
 }
