@@ -25,7 +25,7 @@ from federank.secagg.keys import SIGNATURE_BYTES, fingerprint, new_private_key, 
 from federank.secagg.proof.parameters import USUAL_PROJECTIONS
 from federank.service.server.helper_line import HelperAway, HelperLine, HelperRefused
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_content, put_content
+from federank.service.server.store.queries import get_content, lock_metadata, put_content
 from federank.service.server.store.seasons import CONFIG, SETTINGS, SIGNATURES
 
 LARGEST_COHORT = 100_000
@@ -181,10 +181,11 @@ def _unusable(spec: SecaggSpec, reason: Exception) -> SettingError:
 
 def leader_key(connection: Connection) -> bytes:
     """The leader's private identity key, made before there is a federation: the helper's operator allows it first."""
-    private = get_content(connection, _PRIVATE)
-    if private is None:
-        private = new_private_key()
-        with connection.transaction():
+    with connection.transaction():
+        lock_metadata(connection)  # of two servers that start at once both get the same key
+        private = get_content(connection, _PRIVATE)
+        if private is None:
+            private = new_private_key()
             put_content(connection, _PRIVATE, private)
     return private
 

@@ -67,9 +67,9 @@ def grant(
     if granted:
         connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", granted, number)
     if invitations is not None:
-        for ticket in fresh[:granted]:
-            change = "invitations = invitations + 1, invited_to = ?"
-            connection.run(f"UPDATE clients SET {change} WHERE client = ?", number, tickets[ticket])
+        change = "UPDATE clients SET invitations = invitations + 1, invited_to = ? WHERE client IN"
+        for marks, part in _in_parts([tickets[ticket] for ticket in fresh[:granted]]):
+            connection.run(f"{change} {marks}", number, *part)
     repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
     return Granted(fresh[:granted] + repeated, used, spent, held)
 
@@ -109,15 +109,19 @@ def waiting_elsewhere(connection: Connection, worker: str) -> dict[int, int]:
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
     """The uses of those tickets whose client has reported in their round."""
-    query = "SELECT ticket FROM uploads WHERE ticket IN"
-    return {bytes(use) for (use,) in _all_of(connection, query, [ticket.use for ticket in tickets])}
+    used: set[bytes] = set()
+    for marks, part in _in_parts(ticket.use for ticket in tickets):
+        used |= {bytes(row[0]) for row in connection.all(f"SELECT ticket FROM uploads WHERE ticket IN {marks}", *part)}
+    return used
 
 
 def _invitations(connection: Connection, clients: Iterable[str]) -> dict[str, tuple[int, int]]:
     """How often these clients were invited, and to which round last."""
-    query = "SELECT client, invitations, invited_to FROM clients WHERE client IN"
-    rows = _all_of(connection, query, list(clients))
-    return {str(client): (int(count), int(last)) for client, count, last in rows}
+    known: dict[str, tuple[int, int]] = {}
+    for marks, part in _in_parts(clients):
+        rows = connection.all(f"SELECT client, invitations, invited_to FROM clients WHERE client IN {marks}", *part)
+        known |= {str(client): (int(count), int(last)) for client, count, last in rows}
+    return known
 
 
 def uncharge(connection: Connection, number: int) -> None:
@@ -134,15 +138,14 @@ def uncharge_absent(connection: Connection, number: int, ticket_key: bytes) -> N
     uses = {use_of(ticket_key, client, number): client for client in invited}
     rows = connection.all("SELECT ticket FROM uploads WHERE round = ?", number)
     arrived = {bytes(ticket) for (ticket,) in rows}
-    for client in sorted(client for use, client in uses.items() if use not in arrived):
-        connection.run(
-            "UPDATE clients SET invitations = invitations - 1, invited_to = -1 WHERE invitations > 0 AND client = ?",
-            client,
-        )
+    change = "UPDATE clients SET invitations = invitations - 1, invited_to = -1 WHERE invitations > 0 AND client IN"
+    for marks, part in _in_parts(client for use, client in uses.items() if use not in arrived):
+        connection.run(f"{change} {marks}", *part)
 
 
-def _all_of(connection: Connection, query: str, values: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query that ends with IN, for as many values at a time as a statement may name."""
-    for start in range(0, len(values), 200):
-        part = values[start : start + 200]
-        yield from connection.all(f"{query} ({', '.join('?' * len(part))})", *part)
+def _in_parts(values: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """As many values at a time as a statement may name, and their marks in it."""
+    everything = list(values)
+    for start in range(0, len(everything), 200):
+        part = everything[start : start + 200]
+        yield f"({', '.join('?' * len(part))})", part
