@@ -24,7 +24,7 @@ from federank.service.client.federation import Catalogue, FederationInfo, fetch_
 from federank.service.client.http import Client
 from federank.service.client.outcomes import ask_outcomes
 from federank.service.client.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
-from federank.service.client.secure import Pinned, pin_season, refuse_another_list
+from federank.service.client.secure import Pinned, pin_season, refuse_another_list, weaker_config
 from federank.service.client.state import Identity, KeptSeason
 from federank.service.client.store import ClientStore
 
@@ -83,15 +83,10 @@ def beyond(total: Totals, cap: Totals) -> list[str]:
 def weaker(before: Identity, info: FederationInfo, pinned: Pinned | None) -> list[str]:
     """In which ways a season protects the client less than the season before."""
     known = before.info.uploads
-    found = [("more uploads", known is not None and (info.uploads is None or info.uploads > known))]
+    found = ["more uploads"] if known is not None and (info.uploads is None or info.uploads > known) else []
     if before.sums is not None and pinned is not None:
-        old, new = before.sums.config, pinned.config
-        found += [
-            ("less noise", new.mu() > old.mu() * (1 + _SLACK)),
-            ("smaller cohorts", new.least_cohort < old.least_cohort),
-            ("a weaker norm check", new.projections < old.projections),
-        ]
-    return [name for name, is_weaker in found if is_weaker]
+        found += weaker_config(before.sums.config, pinned.config)
+    return found
 
 
 def has_new_season(before: FederationInfo, now: FederationInfo) -> bool:

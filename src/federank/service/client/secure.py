@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _ATTEMPTS = 5
+_SLACK = 1e-9
 NOTHING_CAN_BE_SENT = (
     "Nothing can be sent just now: the second of this federation's two servers does not answer. Nothing was lost"
 )
@@ -128,15 +129,8 @@ def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
             "The federation was begun again with another helper than the one that this client knows. Nothing was sent; "
             "ask the operator, compare fingerprints, and enrol again with another --state."
         )
-    weaker = [
-        name
-        for name, is_weaker in (
-            ("more messages", config.messages > known.messages),
-            ("less noise", config.mu() > known.mu()),
-            ("smaller cohorts", config.least_cohort < known.least_cohort),
-        )
-        if is_weaker
-    ]
+    weaker = ["more messages"] if config.messages > known.messages else []
+    weaker += weaker_config(known, config)
     if weaker:
         raise BadAnswer(
             f"The federation was begun again with {' and '.join(weaker)} than it promised this client. Nothing was "
@@ -144,6 +138,16 @@ def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
         )
     helper_keys(config, before.helper_ca)
     return before._replace(config=config)
+
+
+def weaker_config(old: SecaggConfig, new: SecaggConfig) -> list[str]:
+    """In which ways a config protects each upload less than another."""
+    found = {
+        "less noise": new.mu() > old.mu() * (1 + _SLACK),
+        "smaller cohorts": new.least_cohort < old.least_cohort,
+        "a weaker norm check": new.projections < old.projections,
+    }
+    return [name for name, is_weaker in found.items() if is_weaker]
 
 
 def refuse_another_list(config: SecaggConfig, catalogue: str) -> None:

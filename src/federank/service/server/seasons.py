@@ -41,6 +41,7 @@ from federank.service.server.secure_config import (
     Agreement,
     get_agreement,
     put_agreement,
+    register_all,
     settings_digest,
     settings_text,
 )
@@ -451,8 +452,7 @@ def _registered(connection: Connection, agreement: Agreement) -> Agreement:
             except HelperRefused as refusal:
                 if refusal.slug != "unknown":
                     raise
-                for season in all_seasons(connection):
-                    line.register(content_of(connection, season.number, CONFIG) or b"")
+                register_all(connection, line)
                 signature = line.register(agreement.config.to_bytes())
     except (HelperAway, HelperRefused, BadMessage) as reason:
         raise SettingError(

@@ -26,7 +26,7 @@ from federank.secagg.proof.parameters import USUAL_PROJECTIONS
 from federank.service.server.helper_line import HelperAway, HelperLine, HelperRefused
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, lock_metadata, put_content
-from federank.service.server.store.seasons import CONFIG, SETTINGS, SIGNATURES
+from federank.service.server.store.seasons import CONFIG, SETTINGS, SIGNATURES, all_seasons, content_of
 
 LARGEST_COHORT = 100_000
 USUAL_COHORT = 50
@@ -243,6 +243,12 @@ def agree(
     except (HelperAway, BadMessage) as reason:
         raise _unusable(spec, reason) from reason
     return Agreement(config, private, settings_text(method), spec.authority, signatures)
+
+
+def register_all(connection: Connection, line: HelperLine) -> None:
+    """Have a helper that does not know the federation, as one that was restored, register its seasons in order."""
+    for season in all_seasons(connection):
+        line.register(content_of(connection, season.number, CONFIG) or b"")
 
 
 def settings_text(settings: Any) -> bytes:

@@ -54,11 +54,10 @@ from federank.service.server.helper_line import (
     HelperLine,
     HelperRefused,
 )
-from federank.service.server.secure_config import Agreement
+from federank.service.server.secure_config import Agreement, register_all
 from federank.service.server.store import secure as store
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import state_of_round
-from federank.service.server.store.seasons import CONFIG, all_seasons, content_of
 
 CHUNK = 64
 """Uploads that are prepared together; as many shares are in memory at a time."""
@@ -124,7 +123,7 @@ class RoundOfSums:
                     self._end_forgotten(number)
                 elif refusal.slug == "unknown":
                     self._learn_key()
-                    self._register()
+                    register_all(self._connection, self._line)
                 else:
                     raise
                 signed = self._line.offer(self._agreement.name, number, terms)
@@ -143,13 +142,6 @@ class RoundOfSums:
             else:
                 self._answered()
                 return
-
-    def _register(self) -> None:
-        """Have a helper that does not know the federation register its seasons, one after the other."""
-        for season in all_seasons(self._connection):
-            content = content_of(self._connection, season.number, CONFIG)
-            assert content is not None, "every season of sums has a config"
-            self._line.register(content)
 
     def _learn_key(self) -> None:
         """The helper's key as of now, the federation config's or one that it has signed for, and those between them."""
