@@ -17,7 +17,7 @@ declare global {
     seconds?: number;
     rejected?: Record<string, number>;
     ended?: number | null;
-    devices?: number | null;
+    clients?: number | null;
     departures?: number | null;
   };
 
@@ -43,11 +43,11 @@ declare global {
     open: boolean;
     paused: boolean;
     reports: number;
-    devices: number;
+    clients: number;
     left?: number;
     health?: Health;
     waiting: number;
-    rounds_folded: number;
+    rounds_aggregated: number;
     rounds_abandoned: number;
     aggregates_rejected?: number;
     accuracy?: Record<string, unknown>;
@@ -104,8 +104,8 @@ declare global {
     reports?: number;
     items?: number;
     season?: number;
-    devices?: number;
-    rounds_folded?: number;
+    clients?: number;
+    rounds_aggregated?: number;
     federation_id?: string;
     accuracy?: Record<string, number>;
     health?: Health;
