@@ -11,7 +11,7 @@ an item is asked only of items that clear it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntMatrix, IntVector, RealMatrix
 from federank._numerics.compiling import at_once, compiled
 from federank._numerics.rows import holds
-from federank.data.interactions import Profiles
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Profiles
 
 _STRIP = 64
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -35,8 +35,6 @@ from federank.cli.options import (
     taken_reading,
 )
 from federank.cli.plan import SURELY_LITTLE
-from federank.data.formats import is_catalogue_file, read_catalogue_file
-from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.methods.registry import federated_method, help_of, served_names
 from federank.privacy.accountant import epsilon_of_mu
@@ -52,6 +50,9 @@ from federank.service.server.processes import serve as serve_federation
 from federank.service.server.secure_config import SecaggSpec
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database, without_password
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Interactions
 
 DEFAULT = "frugal"
 LOCAL = "this machine"
@@ -297,6 +298,8 @@ def _spec(reading: Reading, name: str, served: ServerMethod, values: dict[str, A
     """The federation that the flags describe."""
 
     def data() -> Interactions:
+        from federank.data.formats import is_catalogue_file, read_catalogue_file
+
         path = Path(reading.source).expanduser()
         return read_catalogue_file(path) if is_catalogue_file(path) else reading.interactions()
 

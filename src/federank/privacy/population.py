@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
-from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.federation.rng import happens
 from federank.privacy.policy import (
@@ -26,6 +25,9 @@ from federank.privacy.policy import (
     updated_shared_profile,
     words_of_items,
 )
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Profiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,8 @@ AS_HISTORIES_ARE = SharedProfiles(
 
 def all_shared_items(shared_profiles: SharedProfiles, histories: Profiles) -> Profiles:
     """The shared profiles as histories."""
+    from federank.data.interactions import Profiles
+
     return Profiles(shared_profiles.starts, shared_profiles.items) if len(shared_profiles.starts) else histories
 
 
@@ -138,6 +142,8 @@ def shared_profiles_of_all(choices: Choices, seed: int, histories: Profiles, n_i
     complete = choices.where(policy.basis == "history" for policy in choices.kinds)
     kept = (active & ~answers & ~brought)[users] & (complete[users] | allowed)
     rows = [(users[kept], items[kept], np.ones(np.count_nonzero(kept), dtype=np.bool_), allowed[kept])]
+    from federank.data.interactions import Profiles
+
     candidates = Profiles(np.searchsorted(users[may], np.arange(len(choices) + 1)), items[may])
     rows += _answers(choices, seed, np.flatnonzero(answers), candidates, n_items)
     for user in np.flatnonzero(brought).tolist():

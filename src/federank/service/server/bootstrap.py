@@ -12,12 +12,10 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank.checks import unknown_name
-from federank.data.interactions import Interactions
 from federank.errors import FedeRankError, LeaderNotAllowed, ModelError, SettingError
-from federank.methods.model_folder import load_model
 from federank.service.server.config import (
     FederationConfig,
     catalogue_of,
@@ -48,6 +46,9 @@ from federank.service.server.store.seasons import CATALOGUE, FIRST, Season, now,
 from federank.service.server.store.versions import jump_ahead, put_all
 from federank.service.server.store.writer import note_action
 from federank.service.server.tickets import hash_of_token, new_token
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Interactions
 
 # Establishing a federation: its federation config and its first model are written into an empty store, once.
 
@@ -198,7 +199,11 @@ def open_store(address: str, spec: FederationSpec, log: Log | None = None) -> st
             config = read_config(connection)
             token = None
             if config is None:
-                trained = None if spec.start_from is None else load_model(spec.start_from)
+                trained = None
+                if spec.start_from is not None:
+                    from federank.methods.model_folder import load_model
+
+                    trained = load_model(spec.start_from)
                 served, settings, rounds = _chosen(spec, getattr(trained, "name", DEFAULT_METHOD))
                 more: dict[str, Any] = {"served": served, "name": spec.name, "trained": trained, "sums": spec.sums}
                 token = establish(connection, settings, spec.data(), rounds, **more)
