@@ -123,7 +123,7 @@ def killer(
 ) -> None:
     """Kill the two in turns once everyone is there, as often as was asked for, spread over the rounds."""
     chance = random.Random(1)
-    while not done.wait(0.2) and (world.status() or {"devices": 0})["devices"] < people:
+    while not done.wait(0.2) and (world.status() or {"clients": 0})["clients"] < people:
         pass
     for number in range(2 * times):
         while not done.is_set():
@@ -236,7 +236,7 @@ def play(asked: argparse.Namespace, world: World, leader: Killable, helper: Kill
             if status.get("version", 0) >= asked.rounds:
                 break
             received()  # a browser's page lives only while it is asked something
-            told = {name: status.get(name) for name in ("version", "round", "open", "reports", "devices")}
+            told = {name: status.get(name) for name in ("version", "round", "open", "reports", "clients")}
             print(round(time.monotonic() - began), told, leader.kills, helper.kills, faults[-1:], file=sys.stderr)
             time.sleep(5)
         done.set()

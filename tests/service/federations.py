@@ -141,7 +141,7 @@ class Device:
     """A device that does what a test says."""
 
     def __init__(self, client, enrolment):
-        self.client, self.name, self.token = client, enrolment["device"], enrolment["token"]
+        self.client, self.name, self.token = client, enrolment["client"], enrolment["token"]
         self.headers = {"Authorization": f"Bearer {self.token}"}
 
     @classmethod
@@ -183,7 +183,7 @@ class Device:
         assert answer.status_code == 201, answer.text
 
     async def leave(self):
-        return await self.client.delete("/api/v1/devices/me", headers=self.headers)
+        return await self.client.delete("/api/v1/clients/me", headers=self.headers)
 
 
 async def persistent_life(address, seed):
@@ -311,7 +311,7 @@ def recomputed(address):
         config, last = read_config(connection), newest_model(connection).version
         rate = np.float32(config.settings.learning_rate)
         first = load(bytes(connection.one("SELECT body FROM versions WHERE version = 0")[0]))
-        aggregated = iter(connection.all("SELECT number FROM rounds WHERE state = 'folded' ORDER BY number"))
+        aggregated = iter(connection.all("SELECT number FROM rounds WHERE state = 'aggregated' ORDER BY number"))
         details = connection.all("SELECT detail FROM actions WHERE action = 'rollback' ORDER BY number")
         rollbacks = {done["as_version"]: done["to"] for done in (json.loads(detail) for (detail,) in details)}
         models = [(first["vectors"], first["biases"])]

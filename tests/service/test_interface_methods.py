@@ -16,7 +16,7 @@ from federank.methods.model_folder import load_model
 from federank.service.client.federation import fetch_info
 from federank.service.client.http import Client
 from federank.service.client.owner import recommend
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 from federank.service.operator import recommender_of
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SecaggSpec
@@ -76,7 +76,7 @@ def test_it_is_served_under_secure_aggregation_and_verified(gradients, name, tmp
         with Client(leader.address) as client:
             info = fetch_info(client)
     assert (info.is_summed, info.settings.uploads, info.settings.clip) == (True, "secure", 20.0)
-    assert [home.read(DeviceStore.ledger).spent for home in homes] == [2] * CLIENTS
+    assert [home.read(ClientStore.ledger).spent for home in homes] == [2] * CLIENTS
 
 
 def test_secure_aggregation_needs_a_clip(gradients, sqlite_store):

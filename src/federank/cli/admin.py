@@ -221,7 +221,7 @@ def rollback(operator: Operator, version: int) -> None:
 @click.pass_obj
 def ban(operator: Operator, client_name: str) -> None:
     """Refuse the uploads of CLIENT (its name) from now on; one that is not aggregated yet is withdrawn."""
-    done = operator.post("/ban", {"device": client_name})
+    done = operator.post("/ban", {"client": client_name})
     click.echo("The client was banned before." if done["was_banned"] else "The client is banned.")
 
 

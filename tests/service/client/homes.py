@@ -19,7 +19,7 @@ from federank.service.client.enrolment import enrol
 from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.state import ChosenPolicy
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 from federank.service.server.http.app import public_app
 from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
@@ -53,18 +53,18 @@ class Home:
 
     def act(self, action, **more):
         """What an action makes of the client's store and connection."""
-        with DeviceStore(self.path) as store, self.client(token=store.identity().token, **more) as client:
+        with ClientStore(self.path) as store, self.client(token=store.identity().token, **more) as client:
             return action(store, client)
 
     def take_part(self, rounds=1, **more):
         return self.act(lambda store, client: device.take_part(store, client, rounds, self.notes.append), **more)
 
     def read(self, reader, *more):
-        with DeviceStore(self.path) as store:
+        with ClientStore(self.path) as store:
             return reader(store, *more)
 
     def model(self):
-        return self.read(DeviceStore.model, self.read(DeviceStore.identity).info)
+        return self.read(ClientStore.model, self.read(ClientStore.identity).info)
 
     def run(self, *words):
         """What `federank client WORDS` prints."""
@@ -72,7 +72,7 @@ class Home:
 
     def outcomes(self):
         """What the client knows of each of its uploads; None while it waits."""
-        return [sent.outcome for sent in self.read(DeviceStore.uploads)]
+        return [sent.outcome for sent in self.read(ClientStore.uploads)]
 
     def sql(self, statement, *values):
         """Run a statement on the client's file, as nothing but a fault would."""

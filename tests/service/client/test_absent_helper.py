@@ -49,7 +49,7 @@ def test_new_client_cannot_join_and_leaves_nothing(tmp_path, monkeypatch):
         assert status(leader)["clients"] == 0
         helper.start()
         succeeded("client", *given)
-        wait_until(lambda: status(leader)["devices"] == 1)
+        wait_until(lambda: status(leader)["clients"] == 1)
 
 
 def test_waiting_client_says_why_and_continues(tmp_path, monkeypatch):

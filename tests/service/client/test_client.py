@@ -61,7 +61,7 @@ def test_rate_limit_with_retry_after_uses_no_attempt(federation, patient):
 
 
 def test_rate_limit_without_retry_after_uses_an_attempt(federation, patient):
-    federation.fault("POST", "/devices", *[complaint(429, "too-many")] * 3)
+    federation.fault("POST", "/clients", *[complaint(429, "too-many")] * 3)
     with pytest.raises(NoAnswer):
         patient.request("POST", "/clients", b"{}", attempts=2)
     assert len(federation.asked) == 2

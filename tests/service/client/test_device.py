@@ -46,12 +46,12 @@ def test_enrolling_sends_nothing_about_the_user(home):
 def test_clients_have_seeds_of_their_own(federation, tmp_path):
     usual = enrol.__kwdefaults__["random_bits"]
     homes = [home_of(federation, tmp_path, name=name, random_bits=usual) for name in ("one", "two")]
-    one, two = (home.read(DeviceStore.identity) for home in homes)
+    one, two = (home.read(ClientStore.identity) for home in homes)
     assert (one.seed, one.user) != (two.seed, two.user)
 
 
 def test_client_sends_the_methods_update(home):
-    identity, model = home.read(DeviceStore.identity), home.model()
+    identity, model = home.read(ClientStore.identity), home.model()
     assert home.take_part(1) == 1
     expected = method_update(identity, ALL_OF_IT, HISTORY, model, 0)
     (_, body), *others = home.federation.uploads
@@ -117,7 +117,7 @@ def test_no_liked_item_is_sent_against_the_policy(federation, tmp_path, policy):
     home = home_of(federation, tmp_path, policy)
     assert home.take_part(3) == 3
     assert not liked_in(federation.uploads)
-    assert home.read(DeviceStore.ledger).disclosed(HISTORY) == 0
+    assert home.read(ClientStore.ledger).disclosed(HISTORY) == 0
 
 
 @pytest.mark.slow
@@ -153,17 +153,17 @@ def test_server_cannot_change_a_policy(home):
     home.read(ClientStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history"))
     home.take_part(2)
     assert not liked_in(home.federation.uploads)
-    assert home.read(DeviceStore.policy) == (Policy(sharing="fixed-subset", pi=0.0, basis="history"), "owner")
+    assert home.read(ClientStore.policy) == (Policy(sharing="fixed-subset", pi=0.0, basis="history"), "owner")
 
 
 def test_suggested_policy_must_be_valid(home):
-    info = home.read(DeviceStore.identity).info
+    info = home.read(ClientStore.identity).info
     with pytest.raises(SettingError, match="--pi"):
         suggested_policy(info)
     home.federation.suggested_policy = {"sharing": "fixed-subset", "pi": 0.3, "basis": "history", "item_epsilon": None}
     home.take_part(1)
     suggested = ChosenPolicy(Policy(sharing="fixed-subset", pi=0.3, basis="history"), "suggested")
-    assert suggested_policy(home.read(DeviceStore.identity).info) == suggested
+    assert suggested_policy(home.read(ClientStore.identity).info) == suggested
     for wrong in (
         {"sharing": "everything", "pi": 7, "send": "history"},
         {"sharing": "fixed-subset", "pi": 1, "budget": 10**400},
@@ -171,7 +171,7 @@ def test_suggested_policy_must_be_valid(home):
         home.federation.suggested_policy = wrong
         home.take_part(1)
         with pytest.raises(SettingError, match="follow"):
-            suggested_policy(home.read(DeviceStore.identity).info)
+            suggested_policy(home.read(ClientStore.identity).info)
 
 
 @pytest.mark.parametrize("fault", ["cut", (500, {}, b""), (503, {"Retry-After": "1"}, b"{}")])
@@ -217,8 +217,8 @@ def test_full_disk_sends_nothing(home):
 
 @pytest.mark.parametrize("name", ["vector", "model"])
 @pytest.mark.parametrize("content", [b"", bytes(7), np.full(FACTORS, np.nan, np.float32).tobytes()])
-def test_damaged_numbers_are_an_error(home, column, content):
-    home.sql(f"UPDATE {'person' if column == 'vector' else 'model'} SET {column} = ?", content)
+def test_damaged_numbers_are_an_error(home, name, content):
+    home.sql("UPDATE kept SET value = ? WHERE name = ?", content, name)
     with pytest.raises(BadState, match="damaged"):
         home.take_part(1)
     assert home.federation.uploads == []
@@ -238,8 +238,8 @@ def test_killed_client_repeats_its_upload(home):
     home.federation.fault("POST", "/tasks", (500, {}, b""))
     ended = subprocess.run([sys.executable, "-c", program, str(home.path), home.federation.address], check=False)
     assert ended.returncode == -9
-    pending, ledger = home.read(DeviceStore.pending), home.read(DeviceStore.ledger)
-    vector = home.read(DeviceStore.vector, FACTORS)
+    pending, ledger = home.read(ClientStore.pending), home.read(ClientStore.ledger)
+    vector = home.read(ClientStore.vector, FACTORS)
     assert pending is not None
     assert ledger.entries  # what may have left counts as left
     assert home.take_part(0) == 1
@@ -252,8 +252,8 @@ def test_killed_client_repeats_its_upload(home):
 @pytest.mark.parametrize(
     ("writer", "change"),
     [
-        (DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history")),
-        (DeviceStore.write_history, History(np.array(HISTORY[1:], dtype=np.int32))),
+        (ClientStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history")),
+        (ClientStore.write_history, History(np.array(HISTORY[1:], dtype=np.int32))),
     ],
     ids=["policy", "history"],
 )
@@ -261,10 +261,10 @@ def test_pending_upload_is_dropped_when_its_owner_takes_something_back(home, wri
     home.federation.fault("POST", "/tasks", (401, {}, b"{}"))
     with pytest.raises(Refused):
         home.take_part(1)
-    home.read(DeviceStore.write_history, History(np.array([*HISTORY, 11], dtype=np.int32)))
-    assert home.read(DeviceStore.pending) is not None, "nothing was taken back"
+    home.read(ClientStore.write_history, History(np.array([*HISTORY, 11], dtype=np.int32)))
+    assert home.read(ClientStore.pending) is not None, "nothing was taken back"
     home.read(writer, change)
-    ledger = home.read(DeviceStore.ledger)
+    ledger = home.read(ClientStore.ledger)
     assert home.take_part(0) == 0
     assert home.federation.uploads == []
     assert home.read(ClientStore.ledger) == ledger
@@ -342,13 +342,13 @@ def test_retries_end_when_the_policy_changes(home, change):
     assert sent == ["/api/v1/tasks/ticket1/update"] * 2
     assert home.federation.uploads == []
     assert any("held back" in note for note in home.notes)
-    assert home.read(DeviceStore.ledger).entries  # it may have left before
+    assert home.read(ClientStore.ledger).entries  # it may have left before
 
 
 def test_ticket_has_one_update(home):
     home.federation.fault("POST", "/tasks", (410, {}, b"{}"))
     assert home.take_part(1) == 0
-    vector, ledger = home.read(DeviceStore.vector, FACTORS), home.read(DeviceStore.ledger)
+    vector, ledger = home.read(ClientStore.vector, FACTORS), home.read(ClientStore.ledger)
     again = in_json(home.federation.ticket())  # the very same one, as if nothing had happened
     nothing = (401, {}, b"{}")
     home.federation.fault("GET", "/work", again, again, nothing)
@@ -364,8 +364,8 @@ def test_refusal_ends_an_upload(home, status, slug):
     told = json.dumps({"error": slug, "message": "Whole sentence."}).encode()
     home.federation.fault("POST", "/tasks", (status, {}, told))
     assert home.take_part(1) == 0
-    assert home.read(DeviceStore.pending) is None
-    assert home.read(DeviceStore.ledger).entries
+    assert home.read(ClientStore.pending) is None
+    assert home.read(ClientStore.ledger).entries
     assert any("not counted" in note for note in home.notes)
 
 
@@ -391,7 +391,7 @@ def test_ended_round_is_skipped(home):
 
 
 def test_failed_first_enrolment_leaves_no_file(federation, tmp_path):
-    federation.fault("POST", "/devices", *[(503, {}, b"")] * 9)
+    federation.fault("POST", "/clients", *[(503, {}, b"")] * 9)
     with pytest.raises(NoAnswer):
         home_of(federation, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["me-device.csv"]
@@ -421,9 +421,9 @@ def test_recommendations_use_the_home_vector(federation, tmp_path):
 
 def test_leaving_keeps_the_ledger(home):
     home.take_part(2)
-    ledger = home.read(DeviceStore.ledger)
+    ledger = home.read(ClientStore.ledger)
     leave(home.path, home.notes.append)
-    assert ("DELETE", "/api/v1/devices/me") in home.federation.asked
+    assert ("DELETE", "/api/v1/clients/me") in home.federation.asked
     assert home.read(ClientStore.ledger) == ledger
     with pytest.raises(BadState, match="has left"):
         home.take_part(1)

@@ -17,7 +17,7 @@ from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_
 from federank.privacy.policy import Policy, shared_profile
 from federank.service.client.federation import read_info
 from federank.service.client.owner import recommend
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 
 MESSAGES = 3
 HALF = Policy(sharing="fixed-subset", pi=0.5, basis="shared")
@@ -65,7 +65,7 @@ def test_quota_bounds_messages(home):
     assert home.take_part(9) == 0
     assert len(home.federation.uploads) == MESSAGES
     assert "3" in home.notes[-1]
-    messages = home.read(DeviceStore.ledger).messages
+    messages = home.read(ClientStore.ledger).messages
     assert [(sent.number, sent.allowed, sent.items) for sent in messages] == [(1, 3, 4), (2, 3, 4), (3, 3, 4)]
 
 
@@ -81,7 +81,7 @@ def test_client_without_messages_left_gets_models(home):
 def test_owner_may_allow_fewer_messages(federation, tmp_path):
     one = Home(federation, tmp_path, policy=replace(EVERYTHING, messages=1))
     assert one.take_part(9) == 1
-    one.read(DeviceStore.write_policy, replace(EVERYTHING, messages=99))
+    one.read(ClientStore.write_policy, replace(EVERYTHING, messages=99))
     assert one.take_part(9) == MESSAGES - 1
 
 
@@ -103,7 +103,7 @@ def test_messages_count_across_restarted_federations(home):
 def test_withheld_items_are_in_no_message(federation, tmp_path):
     """Another history of which the same items are shared makes the very same bytes."""
     one = Home(federation, tmp_path, policy=HALF)
-    identity = one.read(DeviceStore.identity)
+    identity = one.read(ClientStore.identity)
 
     def shared_of(history):
         return shared_profile(HALF, identity.seed, identity.user, np.array(history, np.int32), ITEMS).profile.tolist()
@@ -133,13 +133,13 @@ def test_never_lists_and_budgets_bound_messages(federation, tmp_path):
 def test_policies_of_many_uploads_are_refused_before_enrolling(federation, tmp_path, sharing):
     with pytest.raises(SettingError):
         Home(federation, tmp_path, policy=Policy(sharing=sharing, pi=0.5, basis="history"))
-    assert ("POST", "/api/v1/devices") not in federation.asked
+    assert ("POST", "/api/v1/clients") not in federation.asked
 
 
 def test_interrupted_message_is_repeated_and_counts_once(home):
     home.federation.fault("POST", "/tasks", "cut")
     assert home.take_part(1) == 1
-    assert home.read(DeviceStore.ledger).spent == 1
+    assert home.read(ClientStore.ledger).spent == 1
     # The file as it is when the device dies between writing and sending.
     home.sql("INSERT INTO pending VALUES (1, 'ticket9', 1, ?)", home.federation.uploads[0][1])
     assert home.take_part(0) == 1

@@ -133,10 +133,10 @@ def test_added_item_is_in_the_next_upload(tmp_path):
         federation.upload_period = DAY
         home, clock = Home(federation, tmp_path), Clock()
         play(home, 1, clock)
-        home.read(DeviceStore.write_history, History(np.array([*HISTORY, ITEMS - 1], dtype=np.int32)))
-        assert ITEMS - 1 not in home.read(DeviceStore.ledger).entries
+        home.read(ClientStore.write_history, History(np.array([*HISTORY, ITEMS - 1], dtype=np.int32)))
+        assert ITEMS - 1 not in home.read(ClientStore.ledger).entries
         play(home, 1, clock)
-        assert home.read(DeviceStore.ledger).entries[ITEMS - 1].times_liked == 1
+        assert home.read(ClientStore.ledger).entries[ITEMS - 1].times_liked == 1
 
 
 def test_paused_client_uploads_nothing_after_a_period(daily):
@@ -145,9 +145,9 @@ def test_paused_client_uploads_nothing_after_a_period(daily):
     def sleep(seconds):
         clock.sleep(seconds)
         if clock.now > 1_000_000 + DAY / 2:
-            policy = daily.read(DeviceStore.policy).policy
+            policy = daily.read(ClientStore.policy).policy
             if not policy.paused:
-                daily.read(DeviceStore.write_policy, replace(policy, paused=True))
+                daily.read(ClientStore.write_policy, replace(policy, paused=True))
         if clock.now > 1_000_000 + DAY / 2 + 60:
             raise Ended
 
@@ -229,7 +229,7 @@ def test_discarded_upload_in_no_sum_is_not_charged(tmp_path):
         assert ask(home) == "released"
         status = status_of(home)
         assert (status["messages_sent"], status["messages_left"], status["epsilon"]) == (0, 5, 0)
-        assert len(home.read(DeviceStore.ledger).entries) == 3, "what has left stays in the ledger"
+        assert len(home.read(ClientStore.ledger).entries) == 3, "what has left stays in the ledger"
 
 
 @pytest.mark.slow
@@ -240,8 +240,8 @@ def test_discarded_upload_without_the_helpers_record_stays_charged(tmp_path, mon
     with two_servers(tmp_path) as (leader, helper):
         home = secure_home(leader, tmp_path)
         number = discarded(leader, home)
-        pinned = home.read(DeviceStore.identity).sums
-        [sent] = home.read(DeviceStore.uploads)
+        pinned = home.read(ClientStore.identity).sums
+        [sent] = home.read(ClientStore.uploads)
         config, nothing = pinned.config.digest().hex(), {"messages": 0, "set": "", "sum": ""}
         record = RoundRecord(config=config, offer=sent.offer, round=number, state=ABANDONED, **nothing)
         changed = {
@@ -256,7 +256,7 @@ def test_discarded_upload_without_the_helpers_record_stays_charged(tmp_path, mon
         monkeypatch.setattr(outcomes, "fetch_outcome", lambda *_: Outcome("abandoned", "", given))
         home.take_part(0)
         assert home.outcomes() == ["abandoned"]
-        assert home.read(DeviceStore.ledger).spent == 1
+        assert home.read(ClientStore.ledger).spent == 1
 
 
 @pytest.fixture
@@ -272,7 +272,7 @@ def late(tmp_path, monkeypatch):
                 assert all_take_part(others) == [1, 1, 1]
                 for other in others:
                     ask(other)
-                [sent] = home.read(DeviceStore.uploads)
+                [sent] = home.read(ClientStore.uploads)
                 monkeypatch.setattr(outcomes, "fetch_outcome", lambda *asked: changed(fetch(*asked), sent))
                 return send(client, *given)
 
@@ -289,7 +289,7 @@ def test_late_upload_in_no_sum_is_not_charged(late):
     assert ask(home) == "late"
     status = status_of(home)
     assert (status["messages_sent"], status["messages_left"], status["outcomes"]) == (0, 5, ["late"])
-    assert wait_after(home.read(DeviceStore.uploads), 1e12).rounds == 0, "no round was discarded"
+    assert wait_after(home.read(ClientStore.uploads), 1e12).rounds == 0, "no round was discarded"
 
 
 @pytest.mark.slow
@@ -307,4 +307,4 @@ def test_late_upload_without_proof_stays_charged(late, change):
 
     home = late(changed)
     assert ask(home) == "unknown"
-    assert home.read(DeviceStore.ledger).spent == 1
+    assert home.read(ClientStore.ledger).spent == 1

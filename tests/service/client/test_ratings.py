@@ -213,7 +213,7 @@ def test_coin_chooses_error_or_squared_error(enrolled, state):
     line = SimpleNamespace(request=lambda method, path, body, **_: sent.append((method, path, json.loads(body))))
     for version, coin in ((5, 0.6), (6, 0.4)):
         draws = [0.0, 1.0, coin]  # popped from the end: the coin, a hit however far off, and the true answer
-        with DeviceStore(state) as store:
+        with ClientStore(state) as store:
             store.write_model(store.model(store.identity().info)._replace(version=version))
             ticket = Ticket(f"ticket-{version}", 1, version, 60.0, 10)
             assert send_evaluation(store, line, store.identity(), ticket, lambda _: None, draws.pop)

@@ -22,7 +22,7 @@ from federank.service.client.federation import Catalogue, fetch_info, read_ticke
 from federank.service.client.http import Client
 from federank.service.client.owner import recommend
 from federank.service.client.seasons import closed_to_new_items, follow_season
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 from federank.service.server.seasons import SeasonSpec, begin_season
 from federank.service.server.store.seasons import SIGNATURES
 
@@ -40,7 +40,7 @@ def accept(home):
 
 
 def season_of(home):
-    return home.read(DeviceStore.identity).info.season
+    return home.read(ClientStore.identity).info.season
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def test_client_follows_a_season(federation, tmp_path):
     identity = settled(home)
     assert (identity.info.season, identity.info.n_items) == (2, ITEMS + 2)
     assert home.read(lambda store: (store.ledger().entries.keys(), store.vector(FACTORS).tolist())) == before
-    assert home.read(DeviceStore.profile).tolist() == [0, 1, 2], "the history stays"
-    assert home.read(DeviceStore.training_profile).tolist() == [0, 2], "an ended item is not trained on"
+    assert home.read(ClientStore.profile).tolist() == [0, 1, 2], "the history stays"
+    assert home.read(ClientStore.training_history).items.tolist() == [0, 2], "an ended item is not trained on"
     listed = home.read(lambda store: [suggestion.item for suggestion in recommend(store, 100)])
     assert {"900", "901"} <= set(listed)
     assert not {"101", "105"} & set(listed), "an ended item is not recommended"
@@ -108,7 +108,7 @@ def test_quotas_count_per_season_and_caps_per_lifetime(few, tmp_path):
     settled(home)
     assert home.read(left) == 1
     assert home.take_part(1) == 1
-    ledger = home.read(DeviceStore.ledger)
+    ledger = home.read(ClientStore.ledger)
     assert [(message.season, message.number) for message in ledger.messages] == [(1, 1), (2, 1)]
     assert (ledger.spent, ledger.earlier) == (1, 1)
     next_season(few, number=3, more=0)
@@ -168,7 +168,7 @@ def test_season_with_renumbered_items_is_refused(federation, tmp_path):
     next_season(federation, ids=[*map(str, range(900, 902)), *map(str, range(100, 100 + ITEMS))])
     with pytest.raises(BadAnswer, match="numbers"):
         settled(home)
-    assert home.read(DeviceStore.identity).info.n_items == ITEMS
+    assert home.read(ClientStore.identity).info.n_items == ITEMS
 
 
 def test_randomized_responses_continue_in_a_season(federation, tmp_path):

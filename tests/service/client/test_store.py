@@ -34,12 +34,12 @@ def test_file_is_private(path):
     assert items(path) == [7]
     path.chmod(0o644)
     with pytest.raises(BadState, match="600"):
-        DeviceStore(path)
+        ClientStore(path)
 
 
 @pytest.mark.usefixtures("synchronised")
 def test_commits_wait_for_the_disk(path):
-    with DeviceStore(path) as store:
+    with ClientStore(path) as store:
         assert store._sql.execute("PRAGMA synchronous").fetchone() == (3,)
 
 
@@ -65,7 +65,7 @@ def test_two_creations_at_once(tmp_path):
 
 
 def test_failed_transaction_changes_nothing(path):
-    with DeviceStore(path) as store:
+    with ClientStore(path) as store:
         with suppress(BadState), store.transaction():
             store.write_model(Model(1, {"vectors": np.zeros((1, 1))}))
             store.write_history(History(np.array([8, 8])))
@@ -102,7 +102,7 @@ def test_file_of_another_format_is_refused(path, other):
     with closing(sqlite3.connect(path)) as sql:
         sql.execute(f"PRAGMA user_version = {other}")
     with pytest.raises(BadState, match=f"{other}"):
-        DeviceStore(path)
+        ClientStore(path)
 
 
 def test_other_database_is_refused(tmp_path):
@@ -111,7 +111,7 @@ def test_other_database_is_refused(tmp_path):
         sql.execute("CREATE TABLE things (one INTEGER)")
     path.chmod(0o600)
     with pytest.raises(BadState):
-        DeviceStore(path)
+        ClientStore(path)
 
 
 @pytest.mark.parametrize("damage", ["no database", "cut", "holes"])
@@ -125,7 +125,7 @@ def test_damaged_file_is_refused(path, damage):
         content[4096 : len(content)] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
     with pytest.raises(BadState):
-        DeviceStore(path)
+        ClientStore(path)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from federank.secagg.upload import decode_upload, encode_upload
 from federank.service.client import client as life
 from federank.service.client import enrolment
 from federank.service.client import secure as sums
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.verification import Servers, verify
@@ -45,8 +45,8 @@ def test_clients_take_part_and_the_model_follows(servers, tmp_path):
     assert all_take_part(homes) == [1] * LEAST
     published(leader, 1)
     for home in homes:
-        assert home.read(DeviceStore.ledger).spent == 1
-        pinned = home.read(DeviceStore.identity).sums
+        assert home.read(ClientStore.ledger).spent == 1
+        pinned = home.read(ClientStore.identity).sums
         assert pinned.config.helper_public() == helper.service.helper.identity.public
 
 
@@ -64,7 +64,7 @@ def test_rejected_message_is_reported_once_and_stays_spent(servers, tmp_path, mo
     wait_until(lambda: home.take_part(0) == 0 and home.outcomes() == ["norm-too-large"])
     home.take_part(0)
     assert sum("left out" in note for note in home.notes) == 1
-    assert (home.outcomes(), home.read(DeviceStore.ledger).spent) == (["norm-too-large"], 1)
+    assert (home.outcomes(), home.read(ClientStore.ledger).spent) == (["norm-too-large"], 1)
     status = json.loads(home.run("status", "--json"))
     assert (status["outcomes"], status["messages_sent"], status["messages_left"]) == (["norm-too-large"], 1, 4)
 
@@ -74,10 +74,10 @@ def test_pending_upload_is_split(servers, tmp_path, monkeypatch):
     home = secure_home(leader, tmp_path)
     monkeypatch.setattr(life, "send_pending", lambda *_: False)
     home.take_part()
-    pending = home.read(DeviceStore.pending)
+    pending = home.read(ClientStore.pending)
     upload = decode_upload(pending.body, (ITEMS + 5) * 5, FULL)
     assert len(upload.share) == (ITEMS + 5) * 5
-    assert home.read(DeviceStore.ledger).spent == 1  # written before the first byte leaves
+    assert home.read(ClientStore.ledger).spent == 1  # written before the first byte leaves
     assert b"strengths" not in home.path.read_bytes()
 
 
@@ -117,7 +117,7 @@ def test_attack_another_offer_for_one_user(servers, tmp_path, monkeypatch, chang
     monkeypatch.setattr(sums, "checked_offer", tampered)
     with pytest.raises(BadAnswer, match="offer cannot be taken"):
         home.take_part()
-    assert home.read(DeviceStore.ledger).spent == 0
+    assert home.read(ClientStore.ledger).spent == 0
 
 
 def test_attack_starting_a_new_federation_to_reset_the_count(servers, tmp_path):
@@ -134,7 +134,7 @@ def test_attack_starting_a_new_federation_to_reset_the_count(servers, tmp_path):
     with leading(store, leader.port):
         assert home.take_part() == 0
         assert any("begun again" in note for note in home.notes)
-        assert home.read(DeviceStore.ledger).spent == 5
+        assert home.read(ClientStore.ledger).spent == 5
 
 
 def test_attack_starting_a_new_federation_with_less_noise_or_another_helper(tmp_path):
@@ -191,12 +191,12 @@ def town_rows():
 def test_client_counts_the_noise_of_every_message(tmp_path):
     with two_servers(tmp_path, sigma=2.0, messages=2, clip=None) as (leader, helper):
         homes = [secure_home(leader, tmp_path, number) for number in range(LEAST)]
-        config = homes[0].read(DeviceStore.identity).sums.config
+        config = homes[0].read(ClientStore.identity).sums.config
         assert (config.recipe, config.clip, len(set(config.noises))) == ("private", "1.0", 2)
         assert all_take_part(homes) == [1] * LEAST
         assert all_take_part(homes) == [1] * LEAST
         published(leader, 2)
-        ledger = homes[0].read(DeviceStore.ledger)
+        ledger = homes[0].read(ClientStore.ledger)
         assert tuple(message.noise for message in ledger.messages) == config.noises
         assert epsilon_so_far(config, ledger) == pytest.approx(epsilon_promised(config))
         assert homes[0].take_part() == 0

@@ -9,7 +9,7 @@ from tests.service.client.worlds import FACTORS, ITEMS, in_json, packed, rows
 
 from federank.errors import BadAnswer, Refused
 from federank.service.client.federation import read_catalogue, read_info
-from federank.service.client.store import DeviceStore
+from federank.service.client.store import ClientStore
 
 
 def model_with(**changes):
@@ -72,7 +72,7 @@ def test_round_of_a_lagging_worker_is_skipped(home):
 def begin_again(federation):
     """Another federation at the same address: it has no device, no version and no round of the old one."""
     federation.federation_id, federation.version, federation.uploads = "e" * 32, 0, []
-    federation.fault("POST", "/devices", in_json({"device": "d2", "token": "t2"}, 201))
+    federation.fault("POST", "/clients", in_json({"client": "d2", "token": "t2"}, 201))
 
 
 def assert_keeps(before, after):
@@ -90,25 +90,25 @@ def test_restarted_federation_is_joined_again(home):
     assert home.take_part(1) == 1
     assert any("begun again" in note for note in home.notes)
     assert_keeps(before, home.everything())
-    assert home.read(DeviceStore.identity).token == "t2"
+    assert home.read(ClientStore.identity).token == "t2"
     assert home.model().version == 0
     assert ("GET", "/api/v1/model") in home.federation.asked[asked:], "the full model, and nothing laid over the old"
     assert [ticket for ticket, _ in home.federation.uploads] == ["ticket4"]
-    assert home.read(DeviceStore.rounds) == 1
+    assert home.read(ClientStore.rounds) == 1
 
 
 def test_client_unknown_to_a_restored_store_enrols_again(home):
     home.take_part(3)
     federation, before = home.federation, home.everything()
-    unknown = in_json({"error": "unknown-device", "message": "Unknown."}, 401)
+    unknown = in_json({"error": "unknown-client", "message": "Unknown."}, 401)
     federation.fault("GET", "/work", unknown)
-    federation.fault("POST", "/devices", in_json({"device": "d3", "token": "t3"}, 201))
+    federation.fault("POST", "/clients", in_json({"client": "d3", "token": "t3"}, 201))
     asked = len(federation.asked)
     assert home.take_part(1) == 1
     assert any("enrols again" in note for note in home.notes)
-    assert home.read(DeviceStore.identity).token == "t3"
+    assert home.read(ClientStore.identity).token == "t3"
     assert_keeps(before, home.everything())
-    assert home.read(DeviceStore.rounds) == 4, "its vector goes on from where it was"
+    assert home.read(ClientStore.rounds) == 4, "its vector goes on from where it was"
     assert ("GET", "/api/v1/model") not in federation.asked[asked:], "and so does its model"
     federation.fault("GET", "/work", unknown, unknown)
     with pytest.raises(Refused, match="Unknown"):
@@ -171,15 +171,15 @@ def test_diverging_settings_send_nothing(home, name, rate):
     info = home.federation.info()
     info["recipe"][name] = rate
     home.federation.fault("GET", "/federation", in_json(info))
-    before = home.read(DeviceStore.vector, FACTORS)
+    before = home.read(ClientStore.vector, FACTORS)
     with pytest.raises(BadAnswer, match="out of range"):
         home.take_part(1)
     assert home.federation.uploads == []
-    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), before)
+    np.testing.assert_array_equal(home.read(ClientStore.vector, FACTORS), before)
 
 
 def test_names_have_no_control_characters(home):
-    info = home.read(DeviceStore.identity).info
+    info = home.read(ClientStore.identity).info
     catalogue = home.federation.catalogue()
     catalogue["items"][0] |= {"title": "\x1b[2Jgone", "categories": ["a\nb"]}
     read = read_catalogue(json.dumps(catalogue).encode(), info)
@@ -191,6 +191,6 @@ def test_names_have_no_control_characters(home):
     "change", [{"digest": "x"}, {"items": []}, {"items": [{"id": 1}] * ITEMS}, {"items": [5] * ITEMS}]
 )
 def test_wrong_catalogue_is_refused(home, change):
-    info = home.read(DeviceStore.identity).info
+    info = home.read(ClientStore.identity).info
     with pytest.raises(BadAnswer):
         read_catalogue(json.dumps(home.federation.catalogue() | change).encode(), info)

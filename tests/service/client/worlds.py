@@ -146,8 +146,8 @@ class ScriptedFederation:
             if faulty == method and place.startswith("/api/v1" + beginning) and answers:
                 return answers.pop(0)
         path = path.removeprefix("/api/v1").partition("?")[0]
-        if method == "POST" and path == "/devices":
-            return in_json({"device": "d1", "token": "t1"}, 201)
+        if method == "POST" and path == "/clients":
+            return in_json({"client": "d1", "token": "t1"}, 201)
         if method == "DELETE":
             return 204, {}, b""
         if path == "/federation":

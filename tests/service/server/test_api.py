@@ -109,8 +109,8 @@ async def test_client_that_left_is_unknown(store):
         ticket = await device.ticket()
         assert (await device.leave()).status_code == 204
         for answer in (await device.work(0), await device.send(ticket, some_update(1)), await device.task(ticket)):
-            assert refusal(answer) == (401, "unknown-device")
-        assert stored(store, "SELECT device FROM devices") == [(other.name,)]
+            assert refusal(answer) == (401, "unknown-client")
+        assert stored(store, "SELECT client FROM clients") == [(other.name,)]
 
 
 async def test_store_has_no_token_and_no_user(sqlite_store, tmp_path):
@@ -125,7 +125,7 @@ async def test_store_has_no_token_and_no_user(sqlite_store, tmp_path):
 async def test_status_has_versions_rounds_and_devices(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         await running.upload(some_update(1))
-        await running.until(lambda view: view.devices == 1 and view.round.number == 1)
+        await running.until(lambda view: view.clients == 1 and view.round.number == 1)
         status = await running.get("status")
     assert len(status.pop("federation_id")) == 32
     assert status == {
@@ -147,12 +147,12 @@ async def test_status_has_versions_rounds_and_devices(sqlite_store):
 
 async def test_clients_need_a_token(sqlite_store):
     wrong = ({}, {"Authorization": "Bearer " + "x" * 43}, {"Authorization": "Basic eDp5"})
-    places = (("GET", "work"), ("GET", "tasks/x"), ("POST", "tasks/x/update"), ("DELETE", "devices/me"))
+    places = (("GET", "work"), ("GET", "tasks/x"), ("POST", "tasks/x/update"), ("DELETE", "clients/me"))
     async with serving(sqlite_store) as running:
         for method, path in places:
             for headers in wrong:
                 answer = await running.client.request(method, f"/api/v1/{path}", headers=headers)
-                assert refusal(answer) == (401, "unknown-device"), path
+                assert refusal(answer) == (401, "unknown-client"), path
 
 
 async def test_unknown_paths_and_methods_are_refused(sqlite_store):
@@ -214,7 +214,7 @@ async def test_overview_and_actions_are_the_operators(sqlite_store):
         assert public.status_code == 404, "the clients' address has no operator's pages"
         overview = await running.overview()
     [first] = [entry for entry in overview["rounds"] if entry["number"] == 0]
-    assert (first["state"], first["granted"], first["reports"], first["dropouts"]) == ("folded", 2, 1, 1)
+    assert (first["state"], first["granted"], first["reports"], first["dropouts"]) == ("aggregated", 2, 1, 1)
     assert first["bytes"] == len(encode(some_update(1)))
     assert first["drift"] > 0
 
@@ -261,7 +261,7 @@ async def test_logs_name_no_client(sqlite_store):
         await device.send(ticket, b"nonsense")
         await device.send(ticket, some_update(1))
         await running.version(1)
-    assert "round folded" in [json.loads(line)["event"] for line in lines.getvalue().splitlines()]
+    assert "round aggregated" in [json.loads(line)["event"] for line in lines.getvalue().splitlines()]
     for private in (device.name, device.token, ticket, "127.0.0.1"):
         assert private not in lines.getvalue()
 
@@ -301,5 +301,5 @@ async def test_openapi_document_describes_every_route(sqlite_store, entries, mak
         for path, method in described:
             answer = await client.request(method, path.replace("{ticket}", "x"))
             assert answer.status_code not in (404, 405, 500), (method, path)
-        routes = make(running.service).table.routes
+        routes = make(running.service).routes
     assert {(path, method) for path, methods in routes.items() for method in methods} == described

@@ -73,7 +73,7 @@ async def test_a_late_upload_is_not_charged(store):
         ticket, body = made[3]
         assert (await devices[3].task(ticket)).status_code == 410, "withdrawn before it computes"
         assert (await devices[3].send(ticket, body)).status_code == 410
-    charged = dict(stored(store, "SELECT device, invitations FROM devices"))
+    charged = dict(stored(store, "SELECT client, invitations FROM clients"))
     assert [charged[device.name] for device in devices] == [1, 1, 1, 0]
 
 

@@ -61,7 +61,7 @@ def test_discarded_rounds_decide_the_state(discarded, expected):
     ],
 )
 def test_overdue_rounds_and_full_disks_need_attention(given, expected):
-    assert state_of(FOLDED, round_due=round_due(60.0, 0.0), devices=7, **given) == expected
+    assert state_of(AGGREGATED, round_due=round_due(60.0, 0.0), clients=7, **given) == expected
 
 
 def test_when_a_round_is_due():
@@ -114,7 +114,7 @@ def test_figures_of_recent_rounds(sqlite_store):
         for number in range(3):
             open_round(connection, number, 0)
             with connection.transaction():
-                ended = "folded" if number < 2 else "abandoned", 100.0 + number, number
+                ended = "aggregated" if number < 2 else "abandoned", 100.0 + number, number
                 connection.run("UPDATE rounds SET state = ?, reports = 4, ended = ? WHERE number = ?", *ended)
         with connection.transaction():
             count_refusals(connection, 1, {"late": 9, "malformed": 2})
@@ -161,7 +161,7 @@ def establish_ratings(address):
 def publish_next(address, change):
     """Publish a version whose vectors are changed."""
     with opened(address) as connection:
-        model = model_to_fold(connection)
+        model = model_with_state(connection)
         tables = {**model.content.tables, "vectors": change(model.vectors.copy())}
         open_round(connection, 0, model.version)
         close_round(connection, 0, 0)

@@ -119,7 +119,7 @@ def test_hostile_uploads_are_refused_and_leave_the_model_alone(tmp_path, sqlite_
     answers: dict[int, int] = {}
     with Served(store, "--rehearsal", "--quiet", folder=tmp_path).until_ready() as server, server.client() as client:
         before = client.get("/api/v1/model").content
-        tokens = [client.post("/api/v1/devices", json={}).json()["token"] for _ in range(3)]
+        tokens = [client.post("/api/v1/clients", json={}).json()["token"] for _ in range(3)]
         tokens = [TENSORS | {"Authorization": f"Bearer {token}"} for token in tokens]
         tickets = [client.get("/api/v1/work?wait=10", headers=token).json()["ticket"] for token in tokens]
         for number in range(UPLOADS):

@@ -51,7 +51,7 @@ def test_kills_lose_nothing_and_apply_nothing_twice(request, sqlite_store, kind,
     assert not any(device.twice for device in devices)
     kept = [bytes(digest).hex() for (digest,) in stored(store, "SELECT digest FROM uploads")]
     assert len(kept) == len(set(kept)), "no upload is stored twice"
-    banned = {name for (name,) in stored(store, "SELECT device FROM devices WHERE banned = 1")}
+    banned = {name for (name,) in stored(store, "SELECT client FROM clients WHERE banned = 1")}
     for device in devices:
         lost = [receipt for receipt in device.receipts if receipt not in kept]
         assert len(lost) <= (device.name in banned), "only a ban withdraws an acknowledged upload"

@@ -80,7 +80,7 @@ async def statuses(count, ask):
 
 async def test_enrolments_of_one_address_are_limited(sqlite_store):
     async with serving(sqlite_store, trust={"enrolment_rate": 0.001}) as running:
-        enrol = partial(running.client.post, "/api/v1/devices", json={})
+        enrol = partial(running.client.post, "/api/v1/clients", json={})
         assert await statuses(25, enrol) == [201] * 20 + [429] * 5
         assert (await running.client.get("/api/v1/status")).status_code == 200
 
@@ -98,7 +98,7 @@ async def test_enrolments_of_one_network_are_limited(sqlite_store):
 async def test_enrolments_of_a_range_of_addresses_are_limited(sqlite_store):
     async with serving(sqlite_store) as running:
         running.service.range_limit = TokenBuckets(0.001, least_burst=3.0)
-        assert await statuses(4, partial(running.client.post, "/api/v1/devices", json={})) == [201] * 3 + [429]
+        assert await statuses(4, partial(running.client.post, "/api/v1/clients", json={})) == [201] * 3 + [429]
 
 
 async def test_requests_of_one_address_are_limited(sqlite_store):
@@ -107,7 +107,7 @@ async def test_requests_of_one_address_are_limited(sqlite_store):
 
 
 async def test_requests_of_one_device_are_limited(sqlite_store):
-    async with serving(sqlite_store, NINE, {"device_rate": 0.5}) as running:
+    async with serving(sqlite_store, NINE, {"client_rate": 0.5}) as running:
         hasty, calm = await running.devices(2)
         ticket = await hasty.ticket()
         for _ in range(20):
@@ -120,10 +120,10 @@ async def test_requests_of_one_device_are_limited(sqlite_store):
 
 
 def test_workers_divide_the_limits_of_an_address():
-    trust = TrustSettings(address_rate=100.0, enrolment_rate=0.2, device_rate=10.0, address_connections=7)
+    trust = TrustSettings(address_rate=100.0, enrolment_rate=0.2, client_rate=10.0, address_connections=7)
     part = serving_from(json.loads(json.dumps(_plain(Serving(store="", trust=trust, workers=4, worker=2)))))
     assert (part.workers, part.worker) == (1, 2)
-    assert (part.trust.address_rate, part.trust.enrolment_rate, part.trust.device_rate) == (25.0, 0.05, 10.0)
+    assert (part.trust.address_rate, part.trust.enrolment_rate, part.trust.client_rate) == (25.0, 0.05, 10.0)
     assert part.trust.address_connections == 2
     lifted = Serving(store="", trust=TrustSettings(address_rate=0, enrolment_rate=0), workers=4)
     assert _plain(lifted)["trust"]["address_rate"] == 0

@@ -130,7 +130,7 @@ async def test_ban_refuses_a_client_and_withdraws_its_upload(store):
         banned, other = await running.devices(2)
         ticket = await banned.ticket()
         assert (await banned.send(ticket, some_update(1))).status_code == 201
-        status, done = await running.ask("POST", "ban", json={"device": banned.name})
+        status, done = await running.ask("POST", "ban", json={"client": banned.name})
         assert (status, done["was_banned"]) == (200, False)
         assert stored(store, "SELECT COUNT(*) FROM uploads") == [(0,)]
         assert refusal(await banned.send(ticket, some_update(1))) == (403, "banned")
@@ -138,8 +138,8 @@ async def test_ban_refuses_a_client_and_withdraws_its_upload(store):
         assert refusal(await banned.work(wait=0)) == (403, "banned")
         assert refusal(await banned.leave()) == (403, "banned")
         await other.upload(some_update(2))
-        assert (await running.ask("POST", "ban", json={"device": banned.name}))[1]["was_banned"] is True
-        assert (await running.ask("POST", "ban", json={"device": "nobody"}))[0] == 404
+        assert (await running.ask("POST", "ban", json={"client": banned.name}))[1]["was_banned"] is True
+        assert (await running.ask("POST", "ban", json={"client": "nobody"}))[0] == 404
         assert stored(store, "SELECT devices FROM tallies") == [(1,)]
 
 
@@ -159,7 +159,7 @@ async def test_log_has_every_action_and_shows_changes(store):
             await running.ask("POST", "rounds", json={"paused": paused})
         await running.ask("POST", "accuracy", json={"precision@10": 0.5})
         await running.ask("POST", "rollback", json={"version": 0})
-        await running.ask("POST", "ban", json={"device": device.name})
+        await running.ask("POST", "ban", json={"client": device.name})
         log = await running.log()
         actions = [line["action"] for line in log["actions"]]
         assert actions == ["established", "pause", "go on", "accuracy", "rollback", "ban"]
@@ -285,8 +285,8 @@ async def test_overview_has_ends_of_rounds_devices_and_departures(store):
         await running.version(3)
         overview = await running.overview()
         rounds = {entry["number"]: entry for entry in overview["rounds"]}
-        assert [(rounds[n]["devices"], rounds[n]["departures"]) for n in (0, 1)] == [(2, 0), (2, 1)]
-        ends = [entry["ended"] for _, entry in sorted(rounds.items()) if entry["state"] in ("folded", "abandoned")]
+        assert [(rounds[n]["clients"], rounds[n]["departures"]) for n in (0, 1)] == [(2, 0), (2, 1)]
+        ends = [entry["ended"] for _, entry in sorted(rounds.items()) if entry["state"] in ("aggregated", "abandoned")]
         assert ends == sorted(ends)
         assert rounds[2]["state"] == "abandoned", "a rollback discards the open round"
         assert all(entry["ended"] is None for entry in overview["rounds"] if entry["state"] == "open")
@@ -297,10 +297,10 @@ async def test_an_invitation_enrols_one_client(store):
     async with serving(store, PATIENT, {"invited_only": True}) as running:
         first, second = await running.invitations(2)
         bodies = ({}, *({"invitation": code} for code in ("guessed", first, first, 7)))
-        answers = [await running.client.post("/api/v1/devices", json=body) for body in bodies]
+        answers = [await running.client.post("/api/v1/clients", json=body) for body in bodies]
         assert [answer.status_code for answer in answers] == [403, 403, 201, 403, 403]
         assert refusal(answers[-1]) == (403, "not-invited")
-        assert (await running.client.post("/api/v1/devices", json={"invitation": second})).status_code == 201
+        assert (await running.client.post("/api/v1/clients", json={"invitation": second})).status_code == 201
         assert stored(store, "SELECT COUNT(*) FROM invites") == [(0,)]
         log = (await running.log())["actions"]
         assert (log[-1]["action"], log[-1]["count"]) == ("invite", 2)

@@ -171,7 +171,7 @@ def test_federation_continues_a_model_of_its_method():
     ("given", "named"),
     [
         ({"settings": {"triples": 4}}, "triples"),
-        ({"suggested_policy": {"sharing": "randomized-response"}}, "randomized-response"),
+        ({"texts": {"suggested_policy": {"sharing": "randomized-response"}}}, "randomized-response"),
     ],
 )
 def test_settings_of_likes_are_refused(sqlite_store, tmp_path, given, named):

@@ -201,7 +201,7 @@ async def test_round_goes_on_after_a_restart(store):
         two.client = running.client
         assert (await two.send(ticket, some_update(2))).status_code == 201, "tickets outlive a restart"
         await running.version(1)
-        assert stored(store, "SELECT number, state, reports FROM rounds ORDER BY number")[0] == (0, "folded", 2)
+        assert stored(store, "SELECT number, state, reports FROM rounds ORDER BY number")[0] == (0, "aggregated", 2)
         assert_recomputed(store, running.service.latest.model)
 
 

@@ -31,8 +31,7 @@ from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_
 from federank.service.operator import recommender_of
 from federank.service.server.bootstrap import FederationSpec, open_store, renew_admin_token
 from federank.service.server.logs import Log
-from federank.service.server.season_rows import season_content, season_rows
-from federank.service.server.seasons import next_items
+from federank.service.server.seasons import next_items, season_content, season_rows
 from federank.service.server.store.seasons import all_seasons, is_resting
 from federank.service.server.store.versions import model_with_state
 from federank.service.server.store.writer import all_actions, is_unbroken

@@ -115,7 +115,7 @@ def ask(address, *requests, most_bytes=1 << 20):
 
 
 def test_connection_is_kept_and_counts_its_bytes(federation):
-    requests = ("GET", "/federation"), ("POST", "/devices", b"{}"), ("GET", "/nothing")
+    requests = ("GET", "/federation"), ("POST", "/clients", b"{}"), ("GET", "/nothing")
     replies, connection = ask(federation.address, *requests)
     assert [reply.status for reply in replies] == [200, 201, 404]
     assert json.loads(replies[0].content)["items"] == ITEMS
@@ -192,7 +192,7 @@ def test_server_with_older_rounds_alone_is_detected(federation, monkeypatch):
 def test_rate_limits_are_waited_for(federation, monkeypatch):
     monkeypatch.setattr(rehearsal, "FIRST_PAUSE", 0.001)
     limit = in_json({"error": "too-many", "message": "Too many requests."}, 429, **{"Retry-After": "0.01"})
-    federation.fault("POST", "/devices", *[limit] * (ATTEMPTS + 2))
+    federation.fault("POST", "/clients", *[limit] * (ATTEMPTS + 2))
     notes = []
     tally = play_rounds(federation, rounds=2, note=notes.append)
     assert (tally.interactions, tally.counts["busy 429"]) == (2, ATTEMPTS + 2)
@@ -200,7 +200,7 @@ def test_rate_limits_are_waited_for(federation, monkeypatch):
 
 
 def test_refused_enrolment_ends_simulated_clients(federation):
-    federation.fault("POST", "/devices", (403, {}, b'{"error": "not-invited", "message": "No."}'))
+    federation.fault("POST", "/clients", (403, {}, b'{"error": "not-invited", "message": "No."}'))
     with pytest.raises(BadAnswer, match="403"):
         play_rounds(federation, rounds=2)
 

@@ -85,9 +85,9 @@ def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
         users = devices.participants[:20].tolist()
         plan = Plan(address=address, last_version=9)
         tally = asyncio.run(Fleet(plan, devices, Models(info), users[:6], successors=users[6:]).play())
-        wait_until(lambda: not httpx.get(f"{address}/api/v1/status").json()["devices"])
+        wait_until(lambda: not httpx.get(f"{address}/api/v1/status").json()["clients"])
         status = httpx.get(f"{address}/api/v1/status").json()
-    assert (status["version"], status["rounds_abandoned"], status["devices"]) == (9, 0, 0)
+    assert (status["version"], status["rounds_abandoned"], status["clients"]) == (9, 0, 0)
     assert tally.interactions == 9 * 4, "more than the twelve uploads of the first six"
 
 

@@ -90,7 +90,7 @@ def test_hidden_item_is_shown_by_no_client(ask):
     vectors[hidden] = 0
     played.published = played.published.followed_by(content._replace(tables=content.tables | {"vectors": vectors}))
     [found] = ask(asked_of(played, profile, 1))
-    settings, model = played.info.settings, played.received()
+    model = played.received()
     rules = played.info.rules
     home = rules.home_vector(1, 3, History(profile), model)
     scores = rules.scores(model, home)

@@ -27,7 +27,7 @@ from federank.secagg.round_config import check_offer, read_offer
 from federank.secagg.upload import bytes_of_message, encode_upload, rounding_chances
 from federank.service.client.secure import helper_keys
 from federank.service.server.secure_config import SecaggSpec
-from federank.service.server.store.versions import model_to_fold
+from federank.service.server.store.versions import model_with_state
 
 FACTORS, LEAST = 4, 3
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
@@ -66,7 +66,7 @@ def simulated(rounds, devices):
 
 def kept_model(store):
     with opened(store) as connection:
-        return model_to_fold(connection)
+        return model_with_state(connection)
 
 
 def assert_simulated(store, rounds, devices):

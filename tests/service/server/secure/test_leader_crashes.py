@@ -75,7 +75,7 @@ async def test_crash_at_any_step_loses_and_repeats_nothing(sqlite_store, tmp_pat
             await running.version(number + 1)
     assert crashed
     assert_simulated(sqlite_store, messages, 3 + malicious)
-    assert stored(sqlite_store, "SELECT state FROM rounds WHERE number < 2") == [("folded",)] * 2
+    assert stored(sqlite_store, "SELECT state FROM rounds WHERE number < 2") == [("aggregated",)] * 2
     left_out = [(number, "norm-too-large", 1) for number in range(2 * malicious)]
     assert stored(sqlite_store, "SELECT round, reason, count FROM refusals ORDER BY round") == left_out
 

@@ -41,7 +41,7 @@ async def test_attack_a_too_long_message_is_in_no_sum_and_every_client_concerned
         metrics = await running.metrics()
         assert 'federank_uploads_total{outcome="norm-too-large"} 1.0' in metrics
     assert_simulated(sqlite_store, [messages], 4)
-    assert stored(sqlite_store, "SELECT invitations FROM devices") == [(1,)] * 4
+    assert stored(sqlite_store, "SELECT invitations FROM clients") == [(1,)] * 4
 
 
 async def test_unopened_and_copied_uploads_are_left_out(sqlite_store, tmp_path):

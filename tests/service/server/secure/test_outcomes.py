@@ -16,7 +16,7 @@ from tests.service.server.secure.federations import (
     unchecked_upload,
 )
 
-from federank.secagg.exchange import FOLDED, read_record
+from federank.secagg.exchange import AGGREGATED, read_record
 from federank.service.server import secure_rounds as rounds
 from federank.service.server.store.queries import put_value
 

@@ -61,9 +61,9 @@ async def test_without_noise_only_invited_clients_enrol(sqlite_store, helper, si
     assert ("federank admin invite" in capsys.readouterr().out) is (sigma == 0)
     async with serving(sqlite_store, token=token, trust={"invited_only": None}) as running:
         assert (await running.get("federation"))["invited_only"] is (sigma == 0)
-        assert (await running.client.post("/api/v1/devices", json={})).status_code == expected
+        assert (await running.client.post("/api/v1/clients", json={})).status_code == expected
         [code] = await running.invitations(1)
-        assert (await running.client.post("/api/v1/devices", json={"invitation": code})).status_code == 201
+        assert (await running.client.post("/api/v1/clients", json={"invitation": code})).status_code == 201
 
 
 async def test_the_minimum_cohort_counts_invited_clients(sqlite_store, helper):
@@ -77,7 +77,7 @@ async def test_the_minimum_cohort_counts_invited_clients(sqlite_store, helper):
         early[2].client = running.client
         assert (await early[2].work()).json()["error"] == "not-invited"
         for code in await running.invitations(2):
-            answer = await running.client.post("/api/v1/devices", json={"invitation": code})
+            answer = await running.client.post("/api/v1/clients", json={"invitation": code})
             await take_part(type(early[0])(running.client, answer.json()), HISTORIES[0])
         await running.until(lambda view: view.abandoned)
         assert stored(sqlite_store, "SELECT state, reports FROM rounds WHERE number = 0") == [("abandoned", 4)]
