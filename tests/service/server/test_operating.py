@@ -140,7 +140,7 @@ async def test_ban_refuses_a_client_and_withdraws_its_upload(store):
         await other.upload(some_update(2))
         assert (await running.ask("POST", "ban", json={"client": banned.name}))[1]["was_banned"] is True
         assert (await running.ask("POST", "ban", json={"client": "nobody"}))[0] == 404
-        assert stored(store, "SELECT devices FROM tallies") == [(1,)]
+        assert stored(store, "SELECT clients FROM tallies") == [(1,)]
 
 
 async def test_new_token_replaces_the_old_one(sqlite_store):
