@@ -38,7 +38,7 @@ def test_absent_server_costs_nothing(server, visit, words):
     visitor.wait_for_rounds(before + 2)
     rest(visitor)
     assert_sent_once(visitor, server)
-    assert server.get("status").json()["devices"] == 1
+    assert server.get("status").json()["clients"] == 1
 
 
 def test_upload_whose_answer_is_lost_is_repeated(server, visit):

@@ -44,7 +44,7 @@ def test_visitor_keeps_the_list_and_is_asked_to_join(server, visit, words, tmp_p
         assert after["records"]["identity"]["token"] is None
         assert after["records"]["taking"] is False
         assert_same_model(the_model(after), again)
-        assert again.get("status").json()["devices"] == 0
+        assert again.get("status").json()["clients"] == 0
         visitor.take_part().wait_for_rounds(visitor.received(after) + 1)
         rest(visitor)
         assert again.get("status").json()["version"] >= 1
@@ -76,7 +76,7 @@ def test_open_page_notices_a_restart(server, visit, words, tmp_path_factory):
         assert kept["pending"] == []
         assert len(kept["history"]) == 5
         assert_same_model(the_model(kept), again)
-        assert again.get("status").json()["devices"] == 0
+        assert again.get("status").json()["clients"] == 0
     server.start()
 
 

@@ -28,7 +28,7 @@ def test_two_browsers_give_stars_that_no_single_server_reads(browser, tmp_path, 
             expect(visitor.page.locator('#leaves [data-key="change"]')).to_have_count(0, timeout=PATIENCE)
         one.wait_until(lambda kept: kept["pending"] == [] and Visitor.received(kept) == MESSAGES)
         kept = one.stored()
-        assert server.get("status").json()["rounds_folded"] == MESSAGES
+        assert server.get("status").json()["rounds_aggregated"] == MESSAGES
         size = upload_bytes(FILMS * (FACTORS + 1), FULL)
         assert [played["bytes"] for played in kept["rounds"]] == [size] * MESSAGES, "one length for all, with a proof"
         rated = {entry["id"] for entry in kept["ledger"] if entry["times_liked"]}
