@@ -266,7 +266,7 @@ def test_less_noise_needs_consent_and_an_own_cap_refuses(tmp_path):
         begin(leader, epsilon=4.0)
         with pytest.raises(SettingError, match="less noise"):
             home.take_part()
-        home.read(DeviceStore.write_policy, replace(home.read(DeviceStore.policy).policy, epsilon=3.0))
+        home.read(ClientStore.write_policy, replace(home.read(ClientStore.policy).policy, epsilon=3.0))
         with pytest.raises(SettingError, match="cap"):
             home.take_part()
         assert home.read(lambda store: store.identity().sums.config.season) == 1

@@ -94,7 +94,7 @@ def test_killed_transaction_changes_nothing(path):
 
 def test_missing_file_is_refused(tmp_path):
     with pytest.raises(BadState):
-        DeviceStore(tmp_path / "none.sqlite")
+        ClientStore(tmp_path / "none.sqlite")
 
 
 @pytest.mark.parametrize("other", [FORMAT - 1, FORMAT + 1])
