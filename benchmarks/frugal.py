@@ -36,7 +36,6 @@ from federank._numerics.topn import top_n
 from federank.federation.wire import size
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.ridge import MOST_RANK, from_sums
-from federank.methods.frugal.simulation import FrugalFederation
 from federank.methods.recommendations import Recommendations
 from federank.methods.sharing import choices_for
 
@@ -70,7 +69,7 @@ def fit_als(matrix: csr_matrix, iterations: int) -> AlternatingLeastSquares:
 def one_round(train: fr.Interactions, threads: int) -> Callable[[], None]:
     model = fr.Frugal(factors=FACTORS, messages=10_000)
     model.choices = choices_for(model.implicit_settings(), train, None)
-    federation = FrugalFederation.established(model.implicit_settings(), model.recipe(train), train.profiles)
+    federation = model.federation(train)
     compiled.play(federation, 2, threads)
     return lambda: compiled.play(federation, 1, threads)
 

@@ -25,7 +25,7 @@ import numpy as np
 
 import federank as fr
 from federank.audit.poisoning import PoisonSettings
-from federank.methods.frugal.jump_rule import Jump, rehearse_jump
+from federank.methods.frugal.poisoning import Jump, rehearse_jump
 
 SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "whole": ({}, {}),

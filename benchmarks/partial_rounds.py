@@ -19,7 +19,7 @@ import numpy as np
 
 import federank as fr
 from federank.methods.frugal.side_knowledge import SumsKept, Targets, side_knowledge
-from federank.methods.frugal.simulation import FrugalFederation, play
+from federank.methods.frugal.simulation import play
 
 USERS = 100
 
@@ -30,25 +30,26 @@ def changing(model: Any) -> dict[str, tuple[float, float]]:
     The attacker adds up the co-occurrences of the rounds that a user was in: the user is in all of them, others in few.
     """
     data = model.training
-    recipe, settings = model.recipe(data), model.implicit_settings()
-    targets = Targets.drawn(recipe, data.profiles, USERS, 10)
-    others = np.setdiff1d(recipe.participants, targets.users).astype(np.int32)
+    schedule = model.federation(data).schedule
+    targets = Targets.drawn(schedule, data.profiles, USERS, 10)
+    others = np.setdiff1d(schedule.participants, targets.users).astype(np.int32)
     right: list[dict[str, float]] = []
-    for participants in (recipe.participants, others):
-        federation = FrugalFederation.established(settings, recipe._replace(participants=participants), data.profiles)
-        rng, groups, kept = np.random.default_rng(recipe.seed), [], []
+    for participants in (schedule.participants, others):
+        federation = model.federation(data)
+        federation.schedule = schedule._replace(participants=participants)
+        rng, groups, kept = np.random.default_rng(schedule.seed), [], []
 
         def watch(_: Any, sums: Any, federation: Any = federation, kept: Any = kept) -> None:
             kept.append(SumsKept(federation))
             kept[-1].watch(sums)
 
-        for _ in range(recipe.rounds // recipe.cohorts):
-            group = federation.recipe.cohort.copy()
-            group[recipe.participants] = rng.permutation(group[recipe.participants])
-            federation.recipe = federation.recipe._replace(cohort=group)
+        for _ in range(schedule.rounds // schedule.cohorts):
+            group = federation.schedule.cohort.copy()
+            group[schedule.participants] = rng.permutation(group[schedule.participants])
+            federation.schedule = federation.schedule._replace(cohort=group)
             groups.append(group)
-            play(federation, recipe.cohorts, watch=watch)
-        right.append(_right(data, targets, [group[targets.users] for group in groups], kept, recipe.cohorts))
+            play(federation, schedule.cohorts, watch=watch)
+        right.append(_right(data, targets, [group[targets.users] for group in groups], kept, schedule.cohorts))
     return {name: (right[0][name], right[1][name]) for name in right[0]}
 
 

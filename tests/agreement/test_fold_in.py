@@ -83,7 +83,7 @@ def fpl():
 
 def frugal():
     model = fr.Frugal(min_support=1, factors=FACTORS, seed=SEED, pi=0.5, sharing="fixed-subset").fit(LIKES)
-    activity = model.recipe(LIKES).activity
+    activity = model.settings.user_weight_exponent
     return Case(
         model,
         "frugal",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.squares_worlds import some_people, squares_federation
 
-from federank.methods.frugal import reference
+from federank.methods.frugal import engines
 from federank.methods.frugal import simulation as compiled
 from federank.privacy.policy import Policy
 
@@ -48,19 +48,19 @@ def pair(name):
 
 
 def scores(federation):
-    return compiled.home_vectors(federation) @ federation.item_vectors.T
+    return compiled.home_vectors(federation) @ federation.state.vectors.T
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_engines_learn_the_same_scores(name):
     fast, plain = pair(name)
-    rounds = fast.recipe.rounds
+    rounds = fast.schedule.rounds
     compiled.play(fast, rounds)
-    reference.play(plain, rounds)
+    engines.play_reference(plain, rounds)
     assert fast.round_number == plain.round_number == rounds
-    np.testing.assert_array_equal(fast.spent, plain.spent)
+    np.testing.assert_array_equal(fast.sent, plain.sent)
     # A score is of size one; one step of a byte of an item vector is a hundredth of its largest number.
-    tolerance = 2e-2 if fast.recipe.as_codes else 1e-3
+    tolerance = 2e-2 if fast.method.encoding == "int8" else 1e-3
     np.testing.assert_allclose(scores(fast), scores(plain), atol=tolerance)
     assert np.abs(scores(fast)).max() > 0.1
 
@@ -68,15 +68,15 @@ def test_engines_learn_the_same_scores(name):
 @pytest.mark.parametrize("name", ["spectral", "cohorts", "solve in cohorts", "solve, clipped", "noise"])
 def test_threads_change_no_bit(name):
     one, two = pair(name)
-    compiled.play(one, one.recipe.rounds, threads=1)
-    compiled.play(two, two.recipe.rounds, threads=3)
-    np.testing.assert_array_equal(one.item_vectors, two.item_vectors)
+    compiled.play(one, one.schedule.rounds, threads=1)
+    compiled.play(two, two.schedule.rounds, threads=3)
+    np.testing.assert_array_equal(one.state.vectors, two.state.vectors)
 
 
 @pytest.mark.parametrize("name", ["spectral", "cohorts", "solve in cohorts", "adam"])
 def test_rounds_may_be_cut_anywhere(name):
     one, two = pair(name)
-    compiled.play(one, one.recipe.rounds)
-    for _ in range(two.recipe.rounds):
+    compiled.play(one, one.schedule.rounds)
+    for _ in range(two.schedule.rounds):
         compiled.play(two, 1)
-    np.testing.assert_array_equal(one.item_vectors, two.item_vectors)
+    np.testing.assert_array_equal(one.state.vectors, two.state.vectors)

@@ -5,8 +5,8 @@ import pytest
 
 import federank as fr
 from federank.audit.poisoning import PoisonSettings
-from federank.methods.frugal.jump_rule import rehearse_jump
-from federank.methods.frugal.server_steps import Tastes, without_jumps
+from federank.methods.frugal.bounds import Tastes, without_jumps
+from federank.methods.frugal.poisoning import rehearse_jump
 
 SPLIT = fr.split_temporal(fr.city(people=400, places=300, checkins=16_000, seed=2), test=0.2)
 

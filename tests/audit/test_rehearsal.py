@@ -16,7 +16,8 @@ from federank.data.synthetic import city
 from federank.errors import BadMessage, SettingError
 from federank.methods.fpl.method import FPL, FPLModel
 from federank.methods.fpl.poisoning import POISONING_ATTACKS, PoisoningAttack
-from federank.methods.frugal.server_steps import SummedMessages, bound_rows
+from federank.methods.frugal.bounds import bound_rows
+from federank.methods.frugal.records import SummedMessages
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.squares_worlds import lone_method
 from tests.worlds import model_of
 
 from federank._numerics.topn import gram_matrix
@@ -16,7 +17,6 @@ from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
 from federank.methods.frugal.objective import Objective, residuals, solve_user
 from federank.methods.frugal.protocol import FrugalUpdate
-from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
 from federank.methods.frugal.wire import SLACK, why_implausible_frugal
 
 ITEMS = 300
@@ -117,12 +117,12 @@ def test_what_clients_send_is_plausible_whatever_they_hold_back(pi, order):
 def test_every_number_of_a_message_of_squares_is_checked(alpha):
     rng = np.random.default_rng(1)
     vectors, weights = rng.normal(size=(50, 4)).astype(np.float32), np.ones(50, np.float32)
-    recipe = frugal_recipe(FrugalSettings(min_support=1, alpha=alpha, factors=4), np.ones(3, np.int64), 50)
+    recipe = lone_method(50, min_support=1, alpha=alpha, factors=4)
     gram, profile = gram_matrix(vectors, weights), np.array([3, 8, 21, 40], np.int32)
     assert isinstance(recipe.objective, Objective)
     vector = solve_user(recipe.objective, 0.7, vectors, weights, gram, profile)
     honest = FrugalUpdate.of(
-        residuals(recipe.objective, vectors, vector, profile), vector, np.float32(4**-recipe.activity)
+        residuals(recipe.objective, vectors, vector, profile), vector, np.float32(4**-recipe.user_weight_exponent)
     )
 
     def why(update):
@@ -134,7 +134,7 @@ def test_every_number_of_a_message_of_squares_is_checked(alpha):
     assert "history" in why(replace(honest, strengths=loud))
     assert why(replace(honest, vector=vector * 2)) is not None
     assert why(FrugalUpdate(residuals(recipe.objective, vectors, 2 * vector, profile), 2 * vector, honest.scale))
-    assert "counts less" in why(replace(honest, scale=np.array([1.5 * 4**-recipe.activity], np.float32)))
+    assert "counts less" in why(replace(honest, scale=np.array([1.5 * 4**-recipe.user_weight_exponent], np.float32)))
     assert "no item" in why(FrugalUpdate.of(np.zeros(50, np.float32), np.zeros(4, np.float32), np.float32(0.1)))
 
 
@@ -143,7 +143,7 @@ def test_a_vector_is_judged_by_its_distance_from_the_solved_one(regulariser):
     """Most are accepted by their residual alone; the decision is the same as if every one were solved for."""
     rng = np.random.default_rng(3)
     vectors, weights = rng.normal(size=(50, 4)).astype(np.float32), np.ones(50, np.float32)
-    recipe = frugal_recipe(FrugalSettings(min_support=1, factors=4), np.ones(3, np.int64), 50)
+    recipe = lone_method(50, min_support=1, factors=4)
     gram, profile = gram_matrix(vectors, weights), np.array([3, 8, 21, 40], np.int32)
     solved = solve_user(recipe.objective, regulariser, vectors, weights, gram, profile)
     decisions = set()
@@ -153,7 +153,7 @@ def test_a_vector_is_judged_by_its_distance_from_the_solved_one(regulariser):
             step *= far * SLACK * (1 + np.linalg.norm(solved)) / np.linalg.norm(step)
             vector = (solved + step).astype(np.float32)
             strengths = residuals(recipe.objective, vectors, vector, profile)
-            update = FrugalUpdate.of(strengths, vector, np.float32(4**-recipe.activity))
+            update = FrugalUpdate.of(strengths, vector, np.float32(4**-recipe.user_weight_exponent))
             is_near = why_implausible_frugal(recipe, update, vectors, weights, gram, regulariser) is None
             assert is_near == (far < 1)
             decisions.add(is_near)

@@ -11,19 +11,18 @@ from safetensors.numpy import load
 
 import federank as fr
 from federank.federation.client import Model, RoundVector, User
-from federank.federation.rng import TRIPLE, words, words_wrap_around
-from federank.methods.frugal.private_messages import directions_at_home, one_message
+from federank.federation.rng import HELPER, SERVER, TRIPLE, words, words_wrap_around
+from federank.federation.secure import simulated_noise
+from federank.methods.frugal.method import Frugal
+from federank.methods.frugal.private_messages import directions_of, one_message
 from federank.methods.frugal.private_plan import planned
 from federank.methods.frugal.private_server import (
     PrivateModel,
     fold_of_cohort,
     received_from,
     values_of,
-    with_both_noises,
 )
-from federank.methods.frugal.protocol import make_frugal_broadcast
-from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
-from federank.methods.frugal.wire import encode_frugal_broadcast
+from federank.methods.frugal.records import FrugalModel
 from federank.methods.registry import federated_method
 from federank.privacy.accountant import mu_for
 from federank.privacy.ledger import Ledger
@@ -138,13 +137,10 @@ def draws():
 
 def frugal_broadcast():
     """Item vectors as bytes with a scale per row."""
-    recipe = frugal_recipe(
-        FrugalSettings(min_support=1, factors=FACTORS, seed=SEED, encoding="int8"), np.array([10]), ITEMS
-    )
-    model = model_of("frugal")
-    body = encode_frugal_broadcast(
-        make_frugal_broadcast(recipe, ROUND, 1.7, model.vectors, model.tables["weights"]), ITEMS
-    )
+    method = Frugal(n_items=ITEMS, min_support=1, factors=FACTORS, seed=SEED, encoding="int8")
+    known = model_of("frugal")
+    model = FrugalModel(known.tables["vectors"], known.tables["weights"], np.array([1.7]))
+    body = method.write(model, np.arange(ITEMS, dtype=np.int32), round_number=ROUND, version=ROUND)
     parts = load(body)
     return {name: parts[name] for name in ("codes", "scales", "weights")}
 
@@ -189,7 +185,7 @@ def secure_sum():
 def private_messages():
     """Frugal's messages under noise, stage by stage."""
     model, chances = model_of("frugal"), upload.rounding_chances(ITEMS * (FACTORS - 1), randomness(9))
-    known = directions_at_home(model.vectors, model.tables["weights"])
+    known = directions_of(model.vectors, model.tables["weights"])
     return {
         "stage 0": one_message(0, ITEMS, HISTORY, None, chances[:ITEMS]),
         "stage 1": one_message(1, ITEMS, HISTORY, known, chances),
@@ -207,10 +203,13 @@ def private_cohorts():
         cohort, stage = divmod(number, stages)
         columns = FACTORS - 1 if stage else 1
         chances = upload.rounding_chances(n_items * columns, randomness(20 + number))
-        known = directions_at_home(model.vectors, model.weights) if stage else None
+        known = directions_of(model.vectors, model.weights) if stage else None
         people = range(cohort, city().n_users, 2)
         total = np.sum([one_message(stage, n_items, profiles.of(user), known, chances) for user in people], axis=0)
-        noisy = with_both_noises(plan, SEED, stage, rounding.in_ring(total))
+        noisy = rounding.in_ring(total)
+        for server in (SERVER, HELPER):
+            noise = simulated_noise(SEED, stage, plan.deviations[stage], len(total), server)
+            noisy = noisy + rounding.in_ring(noise)
         values = values_of(noisy, columns)
         sums = values if stage else values + model.summed[:, None]  # of both cohorts' first rounds
         model = fold_of_cohort(plan, SEED, 0.9, number, model, model.vectors, sums, rounds=cohort + 1)

@@ -7,7 +7,7 @@ from tests.squares_worlds import some_people, squares_federation
 
 from federank.errors import BadFile
 from federank.federation.client import epsilon_promised, epsilon_so_far
-from federank.methods.frugal.reference import FrugalClients, play_round
+from federank.methods.frugal.engines import FrugalClients, added_up
 from federank.privacy.accountant import epsilon_of_mu
 from federank.privacy.ledger import Entry, Ledger, SentMessage
 from federank.privacy.policy import SharedProfile
@@ -104,10 +104,11 @@ def test_messages_survive_their_rows():
 def test_the_ledgers_of_the_reference_engine_tell_every_message_and_what_it_was_made_from():
     federation = squares_federation(some_people(), messages=2, cohorts=2, dropout=0.5, allowed=np.arange(80) % 3)
     fleet = FrugalClients(federation)
-    for _ in range(federation.recipe.rounds):
-        play_round(federation.recipe, federation.shared, fleet)
-        federation.round_number += 1
-    columns = fleet.ledgers, fleet.spent, federation.recipe.messages, fleet.shared_profiles
+    for _ in range(federation.schedule.rounds):
+        asked, _ = federation.invite()
+        updates = dict(enumerate(fleet.train(asked, federation.model)))
+        federation.finish(asked, added_up(federation, updates))
+    columns = fleet.ledgers, federation.sent, federation.schedule.uploads, fleet.shared_profiles
     for kept, spent, allowed, taken in zip(*columns, strict=True):
         assert kept.spent == len(kept.messages) == spent <= allowed
         assert all(message.allowed == allowed for message in kept.messages)

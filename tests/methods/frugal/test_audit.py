@@ -13,9 +13,8 @@ from federank.errors import SettingError
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.attacks import UNSEEN, WITH, WITHOUT, MessagesView, SumsReader, fused, read_message
 from federank.methods.frugal.audit import MessageReader, profiles_of, strengths_of
+from federank.methods.frugal.engines import FrugalClients, added_up
 from federank.methods.frugal.objective import Objective
-from federank.methods.frugal.protocol import rows_of
-from federank.methods.frugal.reference import FrugalClients
 from federank.privacy.policy import Policy
 
 pytestmark = pytest.mark.slow
@@ -30,21 +29,20 @@ def fixed_subset(pi):
 
 def reference_messages(federation):
     """Every message of the reference engine as (round, user, Broadcast, Update), in order."""
-    recipe, shared = federation.recipe, federation.shared
-    fleet = FrugalClients(federation)
-    for number in range(recipe.rounds):
-        broadcast = shared.distribute(recipe)
-        sent = [(int(u), update) for u in fleet.choose(number) for update in fleet.train(np.array([u]), broadcast)]
-        shared.aggregate(recipe, [update for _, update in sent])
-        for user, update in sent:
-            yield number, user, broadcast, update
+    clients = FrugalClients(federation)
+    for number in range(federation.schedule.rounds):
+        (asked, _), model = federation.invite(), federation.model
+        updates = dict(zip(asked.tolist(), clients.train(asked, model), strict=True))
+        federation.finish(asked, added_up(federation, updates))
+        for user, update in updates.items():
+            yield number, user, model, update
 
 
 def watched(federation, reader, rounds=None):
     def watch(answering, sums):
         reader.watch(answering, *([sums] if isinstance(reader, SumsReader) else []))
 
-    compiled.play(federation, federation.recipe.rounds if rounds is None else rounds, watch=watch)
+    compiled.play(federation, federation.schedule.rounds if rounds is None else rounds, watch=watch)
     return reader
 
 
@@ -62,8 +60,8 @@ def test_a_message_of_the_reference_engine_gives_back_what_it_was_made_from(sett
     federation = squares_federation(PEOPLE, **settings)
     read = np.zeros((PEOPLE.n_users, PEOPLE.n_items), dtype=bool)
     for _, user, broadcast, update in reference_messages(federation):
-        scores = rows_of(broadcast) @ update.vector
-        read[user] |= read_message(federation.recipe.objective, update.strengths[None], scores[None])[0]
+        scores = broadcast.vectors @ update.vector
+        read[user] |= read_message(federation.method.objective, update.strengths[None], scores[None])[0]
     for user in range(PEOPLE.n_users):
         np.testing.assert_array_equal(np.flatnonzero(read[user]), federation.shared_profile.of(user))
 
@@ -72,17 +70,17 @@ def test_the_strengths_that_are_read_are_those_that_the_reference_engine_sends()
     federation = squares_federation(PEOPLE, messages=1, alpha=2.0)
     for _, user, broadcast, update in reference_messages(federation):
         profiles = profiles_of(federation.shared_profile, np.array([user]))
-        told = rows_of(broadcast)
-        vectors = compiled.vectors_at_home(federation.recipe, told, broadcast.weights, broadcast.regulariser, profiles)
+        told = broadcast.vectors
+        vectors = compiled.vectors_at_home(federation.method, broadcast, profiles)
         np.testing.assert_allclose(vectors[0], update.vector, atol=1e-5)
-        strengths = strengths_of(federation.recipe.objective, vectors @ told.T, profiles)
+        strengths = strengths_of(federation.method.objective, vectors @ told.T, profiles)
         np.testing.assert_allclose(strengths[0], update.strengths, atol=1e-4)
 
 
 def test_a_reader_sees_the_shared_profile_of_those_who_have_answered_and_nothing_of_others():
     federation = squares_federation(PEOPLE, messages=2, cohorts=2, policies=fixed_subset(0.5))
     reader = watched(federation, MessageReader(federation, ALL_USERS), rounds=1)
-    asked = federation.spent > 0
+    asked = federation.sent > 0
     assert 0 < asked.sum() < len(asked)
     for user in ALL_USERS:
         if asked[user]:
@@ -171,8 +169,8 @@ def test_sums_tell_how_many_have_each_item_however_many_users_they_are_of(server
     federation = squares_federation(PEOPLE, messages=2, encoding="float32", **server)
     reader = watched(federation, SumsReader(federation))
     truth = PEOPLE.matrix().toarray()
-    if federation.recipe.activity:  # everyone counts with their weight
-        truth = truth * truth.sum(axis=1, keepdims=True) ** -federation.recipe.activity
+    if federation.method.user_weight_exponent:  # everyone counts with their weight
+        truth = truth * truth.sum(axis=1, keepdims=True) ** -federation.method.user_weight_exponent
     else:
         truth = truth.astype(float)
     expected = truth.sum(axis=0) / truth.max(axis=1).sum()

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
-from tests.squares_worlds import some_people, squares_federation
+from tests.squares_worlds import encode_update, played_bytes, some_people, squares_federation
 
 from federank.methods.fedrec.recommender import rating_cost
-from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
+from federank.methods.frugal.communication import count_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.protocol import FrugalUpdate
-from federank.methods.frugal.reference import FrugalClients
-from federank.methods.frugal.wire import encode_frugal_broadcast, encode_frugal_update
 
 PEOPLE = some_people()
 
@@ -25,27 +23,17 @@ PEOPLE = some_people()
 )
 def test_bytes_are_those_of_the_messages_of_the_reference_engine(settings):
     federation = squares_federation(PEOPLE, **settings)
-    recipe, shared = federation.recipe, federation.shared
-    fleet = FrugalClients(federation)
-    sent, asked, whole = [], 0, 0
-    for number in range(recipe.rounds):
-        clients, broadcast = fleet.choose(number), shared.distribute(recipe)
-        answers = list(fleet.train(clients, broadcast))
-        shared.aggregate(recipe, answers)
-        sent += [len(encode_frugal_update(update)) for update in answers]
-        asked, whole = asked + len(clients), whole + len(clients) * len(encode_frugal_broadcast(broadcast, 30))
-    whole += PEOPLE.n_users * len(encode_frugal_broadcast(shared.distribute(recipe), 30))  # the last model, for all
-    counted = count_frugal_communication(recipe, PEOPLE.n_users, len(PEOPLE), recipe.rounds)
-    assert counted["uploads"] == len(sent)
-    assert counted["up"]["bytes"] == sum(sent)
-    assert counted["downloads"] == asked + PEOPLE.n_users
-    assert counted["down_dense"]["bytes"] == whole
+    up, down = played_bytes(federation)
+    fresh = squares_federation(PEOPLE, **settings)
+    counted = count_communication(fresh, len(PEOPLE), fresh.schedule.rounds)
+    assert (counted["uploads"], counted["up"]["bytes"]) == (len(up), sum(up))
+    assert (counted["downloads"], counted["down_dense"]["bytes"]) == (len(down), sum(down))
     assert counted["down_changed"]["bytes"] <= counted["down_dense"]["bytes"]
 
 
 def test_a_lifetime_costs_no_more_than_its_messages():
     federation = squares_federation(PEOPLE, messages=3)
-    some, more = (count_frugal_communication(federation.recipe, 80, len(PEOPLE), rounds) for rounds in (3, 9))
+    some, more = (count_communication(federation, len(PEOPLE), rounds) for rounds in (3, 9))
     assert some["uploads"] == more["uploads"] == 3 * 80
     assert some["up"]["bytes"] == more["up"]["bytes"]
 
@@ -68,7 +56,7 @@ def test_clients_and_server_compute_what_the_paper_counts(found):
 
 def test_a_message_is_sent_as_two_factors_and_is_longer_than_the_papers_where_it_is_written_out(found):
     blank = np.zeros(DATA.n_items, dtype=np.float32), np.zeros(20, dtype=np.float32)
-    assert found.bytes_up == len(encode_frugal_update(FrugalUpdate.of(*blank, 1.0)))
+    assert found.bytes_up == len(encode_update(FrugalUpdate.of(*blank, 1.0)))
     numbers = 21 * DATA.n_items + 21 * 21  # a column more than there are factors, and what belongs to all items
     assert 4 * 20 * DATA.n_items < 4 * numbers < found.bytes_up_written_out < 4 * numbers + 300
 

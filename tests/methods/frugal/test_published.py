@@ -5,7 +5,7 @@ import pytest
 
 import federank as fr
 from federank.errors import SettingError
-from federank.methods.frugal.server_steps import LEAST_ITEMS, Tastes, hold_back, private_tastes, spectral_tastes
+from federank.methods.frugal.bounds import LEAST_ITEMS, Tastes, hold_back, private_tastes, spectral_tastes
 from federank.methods.frugal.settings import FrugalSettings
 
 PEOPLE, ITEMS, FACTORS = 2000, 400, 5

@@ -13,26 +13,15 @@ from tests.worlds import random_world, two_tastes
 import federank as fr
 from federank._numerics.topn import gram_matrix
 from federank.errors import BadMessage, Diverged, SettingError
-from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
+from federank.methods.frugal.engines import FrugalClients, added_up, play_reference
 from federank.methods.frugal.objective import Objective, residuals, solve_user
-from federank.methods.frugal.protocol import (
-    LEVELS,
-    FrugalUpdate,
-    dense,
-    make_frugal_broadcast,
-    published,
-    restored,
-    rounded,
-    rows_of,
-)
-from federank.methods.frugal.reference import FrugalClients
-from federank.methods.frugal.server_update import fold
+from federank.methods.frugal.protocol import LEVELS, FrugalUpdate, restored, rounded
 from federank.methods.frugal.settings import FrugalSettings, factors_for
 
 PEOPLE = some_people()
 FACTORS = 5
-ENGINES_BY_NAME = {"compiled": compiled.play, "reference": reference.play}
+ENGINES_BY_NAME = {"compiled": compiled.play, "reference": play_reference}
 
 
 rows_of_numbers = arrays(np.float32, (4, 6), elements=st.floats(-1e6, 1e6, width=32))
@@ -53,16 +42,6 @@ def test_what_was_rounded_once_is_not_changed_by_rounding_it_again(vectors):
     np.testing.assert_allclose(restored(*rounded(once)), once, rtol=1e-5, atol=1e-30)
 
 
-@pytest.mark.parametrize("broadcast", ["int8", "float32"])
-def test_a_broadcast_of_some_rows_tells_them_as_the_complete_one_does(broadcast):
-    federation = squares_federation(PEOPLE, messages=1, encoding=broadcast)
-    some = np.array([2, 3, 17], np.int32)
-    model = 4, 0.5, federation.item_vectors, federation.weights
-    part = make_frugal_broadcast(federation.recipe, *model, some)
-    np.testing.assert_array_equal(rows_of(part), published(federation.recipe, federation.item_vectors)[some])
-    np.testing.assert_array_equal(part.items, some)
-
-
 def update(strengths=PEOPLE.n_items, factors=FACTORS, scale=1.0, fill=0.5):
     return FrugalUpdate.of(np.full(strengths, fill, np.float32), np.full(factors, fill, np.float32), np.float32(scale))
 
@@ -79,70 +58,55 @@ def update(strengths=PEOPLE.n_items, factors=FACTORS, scale=1.0, fill=0.5):
         (replace(update(), strengths=np.ones(PEOPLE.n_items)), "32-bit floats"),
     ],
 )
-def test_a_fold_refuses_a_bad_message_entirely_and_leaves_the_model_as_it_was(bad, complaint):
-    federation = squares_federation(PEOPLE, messages=2)
-    shared = federation.shared
-    before = shared.vectors.copy()
+def test_a_round_refuses_a_bad_message(bad, complaint):
     with pytest.raises(BadMessage, match=complaint):
-        shared.aggregate(federation.recipe, [update(), bad, update()])
-    np.testing.assert_array_equal(shared.vectors, before)
-    assert shared.round_number == 0
+        added_up(squares_federation(PEOPLE, messages=2), dict(enumerate([update(), bad, update()])))
 
 
-@pytest.mark.parametrize("server", [{}, {"alpha": 1.0}, {"server": "adam"}])
-def test_a_round_without_a_message_changes_nothing_but_the_number_of_the_round(server):
-    federation = squares_federation(PEOPLE, messages=2, **server)
-    shared = federation.shared
-    before = shared.vectors.copy()
-    shared.aggregate(federation.recipe, [])
-    np.testing.assert_array_equal(shared.vectors, before)
-    assert shared.round_number == 1
-
-
+@pytest.mark.parametrize("updates", [[], [update(fill=0.0), update(fill=0.0)]], ids=["none", "zeros"])
 @pytest.mark.parametrize(
     "server", [{}, {"alpha": 1.0}, {"regulariser": 1.0}, {"alpha": 1.0, "regulariser": 0.0}, {"server": "adam"}]
 )
-def test_messages_that_say_nothing_change_nothing(server):
+def test_messages_that_say_nothing_change_nothing_but_the_number_of_the_round(server, updates):
     federation = squares_federation(PEOPLE, messages=2, **server)
-    shared = federation.shared
-    before, pull = shared.vectors.copy(), shared.regulariser
-    shared.aggregate(federation.recipe, [update(fill=0.0), update(fill=0.0)])
-    np.testing.assert_array_equal(shared.vectors, before)
-    assert shared.regulariser == pull
+    before = federation.state
+    federation.finish(np.zeros(0, np.int32), added_up(federation, dict(enumerate(updates))))
+    after = federation.state
+    np.testing.assert_array_equal(after.vectors, before.vectors)
+    assert (after.regulariser, after.folds, federation.round_number) == (before.regulariser, 1, 1)
 
 
 @pytest.mark.parametrize("histories", [[[0, 1], [2, 3]], [[0, 1, 2, 3]]])
 def test_users_who_share_nothing_leave_the_first_model_and_finite_numbers(histories):
     model = fr.Frugal(min_support=1, factors=2, messages=3, encoding="float32").fit(people_with(histories, 4))
     first = squares_federation(model.training, factors=2, messages=3, encoding="float32")
-    np.testing.assert_array_equal(model.item_vectors, first.item_vectors)
+    np.testing.assert_array_equal(model.item_vectors, first.state.vectors)
     assert np.isfinite(model.user_vectors).all()
 
 
 def test_someone_who_shares_nothing_with_those_before_still_has_something_to_say():
     data = people_with([[0, 1], [0, 1], [2, 3], [2, 3]], 6)
     federation = squares_federation(data, factors=4, messages=1)
-    recipe, shared = federation.recipe, federation.shared
     for first in (0, 2):
-        told = shared.distribute(recipe)
-        updates = [update_of(recipe, told, data.profiles.of(user)) for user in (first, first + 1)]
-        assert all(update.vector.any() for update in updates)
-        shared.aggregate(recipe, updates)
-    others = vector_of(recipe, shared.distribute(recipe), [2]) @ shared.vectors.T
+        users = np.array([first, first + 1], np.int32)
+        updates = {user: update_of(federation.method, federation.model, data.profiles.of(user)) for user in users}
+        assert all(update.vector.any() for update in updates.values())
+        federation.finish(users, added_up(federation, updates))
+    others = vector_of(federation.method, federation.model, [2]) @ federation.state.vectors.T
     assert others[3] > 3 * np.abs(others[[0, 1, 4, 5]]).max()
 
 
 def test_lambda_follows_what_all_cohorts_said_where_each_is_of_two_users():
     federation = squares_federation(PEOPLE, messages=1, cohorts=40, alpha=1.0)
-    compiled.play(federation, federation.recipe.rounds)
-    assert federation.regulariser[0] > 0.5
-    assert np.abs(federation.item_vectors).max() < 5
+    compiled.play(federation, federation.schedule.rounds)
+    assert federation.state.regulariser[0] > 0.5
+    assert np.abs(federation.state.vectors).max() < 5
 
 
 def test_a_shrinkage_above_1_loses_no_direction():
     federation = squares_federation(PEOPLE, messages=4, shrinkage=1.5)
     compiled.play(federation, 4)
-    assert np.linalg.matrix_rank(federation.item_vectors) == FACTORS
+    assert np.linalg.matrix_rank(federation.state.vectors) == FACTORS
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
@@ -150,7 +114,8 @@ def test_a_shrinkage_above_1_loses_no_direction():
 def test_users_who_cannot_be_solved_for_are_reported(engine, alpha):
     data = people_with([[0, 1]] * 6, 5)  # they span one direction, and nothing pulls towards zero
     federation = squares_federation(data, factors=3, regulariser=0.0, alpha=alpha)
-    federation.item_vectors[:, 1] = federation.item_vectors[:, 0]
+    first = federation.state
+    federation.state = replace(first, vectors=first.vectors[:, [0, 0, 2]])
     with pytest.raises(Diverged):
         ENGINES_BY_NAME[engine](federation, 1)
 
@@ -173,25 +138,15 @@ def test_vectors_are_shorter_where_users_or_items_are_few_and_longer_where_items
     assert factors_for(FrugalSettings(min_support=1, factors=3), people, items) == 3
 
 
-def test_the_sums_are_all_that_a_fold_takes():
-    one, two = (squares_federation(PEOPLE, messages=1, encoding="float32") for _ in range(2))
-    seen = []
-    compiled.play(one, 1, watch=lambda _, sums: seen.append(sums))
-    [sums], shared = seen, two.shared
-    fold(two.recipe, shared, sums)
-    np.testing.assert_array_equal(shared.vectors, one.item_vectors)
-
-
 def test_the_sums_of_the_compiled_engine_are_those_of_the_messages_written_out():
-    federation = squares_federation(PEOPLE, messages=1, clip=2.0, encoding="float32")
-    told, seen = federation.shared.distribute(federation.recipe), []
-    compiled.play(federation, 1, watch=lambda _, sums: seen.append(sums))
-    fleet = FrugalClients(squares_federation(PEOPLE, messages=1, clip=2.0, encoding="float32"))
-    messages = [dense(update) for update in fleet.train(fleet.choose(0), told)]
-    [sums] = seen
-    np.testing.assert_allclose(sums.residuals, sum(message.residuals for message in messages), atol=1e-3)
-    np.testing.assert_allclose(sums.squares, sum(message.squares for message in messages), atol=1e-3)
-    assert sums.messages == len(messages) == PEOPLE.n_users
+    fast, plain = (squares_federation(PEOPLE, messages=1, clip=2.0, encoding="float32") for _ in range(2))
+    seen = []
+    compiled.play(fast, 1, watch=lambda _, sums: seen.append(sums))
+    asked, _ = plain.invite()
+    written = added_up(plain, dict(enumerate(FrugalClients(plain).train(asked, plain.model))))
+    for one, other in zip(*seen, written, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-3)
+    assert written.messages == PEOPLE.n_users
 
 
 def test_a_new_user_is_solved_for_as_those_are_who_were_there():
@@ -208,8 +163,8 @@ def test_an_item_that_no_user_has_is_in_no_users_list_before_others(settings):
     tastes = two_tastes(people=60, items=24, seen=8)
     data = people_with([tastes.profiles.of(user) for user in range(60)], n_items=25)
     federation = squares_federation(data, **(settings | {"factors": 4}))
-    compiled.play(federation, federation.recipe.rounds)
-    scores = compiled.home_vectors(federation) @ published(federation.recipe, federation.item_vectors).T
+    compiled.play(federation, federation.schedule.rounds)
+    scores = compiled.home_vectors(federation) @ federation.model.vectors.T
     for user in range(60):
         unseen = np.setdiff1d(np.arange(user % 2, 24, 2), data.profiles.of(user))
         assert (scores[user, unseen] > scores[user, 24]).all()
@@ -220,13 +175,13 @@ def test_a_history_of_everything_or_of_nothing_is_an_answer_like_any_other(setti
     histories = [PEOPLE.profiles.of(user) for user in range(20)]
     data = people_with([np.arange(PEOPLE.n_items), np.zeros(0, int), *histories], PEOPLE.n_items)
     federation = squares_federation(data, **settings)
-    compiled.play(federation, federation.recipe.rounds)
+    compiled.play(federation, federation.schedule.rounds)
     vectors = compiled.home_vectors(federation)
     assert np.isfinite(vectors).all()
-    assert np.isfinite(federation.item_vectors).all()
+    assert np.isfinite(federation.state.vectors).all()
     assert vectors[0].any()
     assert not vectors[1].any()  # nothing is known of them
-    assert federation.spent[1] == 0  # and nothing is asked
+    assert federation.sent[1] == 0  # and nothing is asked
 
 
 def test_where_no_user_has_anything_to_take_part_with_that_is_an_error():

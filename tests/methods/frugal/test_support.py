@@ -4,20 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.squares_worlds import squares_federation, update_of
+from tests.squares_worlds import played_bytes, squares_federation, update_of
 from tests.worlds import random_world
 
 import federank as fr
 from federank.errors import BadMessage, DataError, SettingError
 from federank.federation import wire
-from federank.methods.frugal import reference
+from federank.methods.frugal import engines
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.communication import count_frugal_communication
+from federank.methods.frugal.communication import count_communication
+from federank.methods.frugal.engines import FrugalClients, added_up
 from federank.methods.frugal.method import Frugal
-from federank.methods.frugal.protocol import FrugalUpdate, check_frugal_update, supported_items
+from federank.methods.frugal.protocol import FrugalUpdate, check_frugal_update
 from federank.methods.frugal.records import FrugalModel
-from federank.methods.frugal.reference import FrugalClients
-from federank.methods.frugal.wire import encode_frugal_broadcast, encode_frugal_update
 
 ITEMS, SUPPORT = 90, 9
 PEOPLE = random_world(users=80, items=ITEMS, interactions=1100, seed=4).compact()
@@ -40,27 +39,27 @@ def federation(**settings):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_engines_agree(name):
     fast, plain = federation(**SETTINGS[name]), federation(**SETTINGS[name])
-    compiled.play(fast, fast.recipe.rounds)
-    reference.play(plain, plain.recipe.rounds)
-    np.testing.assert_array_equal(fast.weights > 0, plain.weights > 0)
-    scores = [compiled.home_vectors(played) @ played.item_vectors.T for played in (fast, plain)]
-    np.testing.assert_allclose(*scores, atol=2e-2 if fast.recipe.as_codes else 1e-3)
+    compiled.play(fast, fast.schedule.rounds)
+    engines.play_reference(plain, plain.schedule.rounds)
+    np.testing.assert_array_equal(fast.state.weights > 0, plain.state.weights > 0)
+    scores = [compiled.home_vectors(played) @ played.state.vectors.T for played in (fast, plain)]
+    np.testing.assert_allclose(*scores, atol=2e-2 if fast.method.encoding == "int8" else 1e-3)
 
 
 @pytest.mark.parametrize("name", ["spectral", "cohorts", "noise"])
 def test_rounds_may_be_cut_anywhere(name):
     one, two = federation(**SETTINGS[name]), federation(**SETTINGS[name])
-    compiled.play(one, one.recipe.rounds, threads=2)
-    for _ in range(two.recipe.rounds):
+    compiled.play(one, one.schedule.rounds, threads=2)
+    for _ in range(two.schedule.rounds):
         compiled.play(two, 1)
-    np.testing.assert_array_equal(one.item_vectors, two.item_vectors)
+    np.testing.assert_array_equal(one.state.vectors, two.state.vectors)
 
 
 def test_items_of_fewer_users_have_no_vector():
     played = federation()
     compiled.play(played, 3)
-    np.testing.assert_array_equal(played.weights > 0, ENOUGH)
-    np.testing.assert_array_equal(played.item_vectors.any(axis=1), ENOUGH)
+    np.testing.assert_array_equal(played.state.weights > 0, ENOUGH)
+    np.testing.assert_array_equal(played.state.vectors.any(axis=1), ENOUGH)
 
 
 def test_what_only_few_have_changes_no_later_message():
@@ -68,41 +67,31 @@ def test_what_only_few_have_changes_no_later_message():
     rare, common = np.flatnonzero(~ENOUGH), np.flatnonzero(ENOUGH)[:9]
     played = federation()
     compiled.play(played, 2)
-    broadcast = played.shared.distribute(played.recipe)
+    broadcast = played.model
     sent = []
     for extra in (rare[:1], rare[-4:]):
         profile = np.sort(np.concatenate((common, extra))).astype(np.int32)
-        sent.append(wire.values(update_of(played.recipe, broadcast, profile)))
+        sent.append(wire.values(update_of(played.method, broadcast, profile)))
     np.testing.assert_equal(*sent)
 
 
 def test_messages_name_counts_first_and_then_the_supported_items():
-    played = federation()
-    fleet, shared = FrugalClients(played), played.shared
+    played, few = federation(), int(ENOUGH.sum())
     shapes = []
-    for number in range(3):
-        broadcast = shared.distribute(played.recipe)
-        updates = list(fleet.train(fleet.choose(number), broadcast))
-        shapes.append((len(broadcast.items), updates[0].strengths.shape, updates[0].vector.shape))
-        shared.aggregate(played.recipe, updates)
-    few = int(ENOUGH.sum())
-    assert shapes == [(0, (ITEMS,), (0,)), (few, (few,), (5,)), (few, (few,), (5,))]
+    for _ in range(3):
+        asked, _ = played.invite()
+        updates = dict(zip(asked.tolist(), FrugalClients(played).train(asked, played.model), strict=True))
+        shapes.append((updates[0].strengths.shape, updates[0].vector.shape))
+        played.finish(asked, added_up(played, updates))
+    assert shapes == [((ITEMS,), (0,)), ((few,), (5,)), ((few,), (5,))]
 
 
 def test_bytes_are_those_of_the_messages():
     played = federation(dropout=0.3, min_support=6)
-    recipe, shared = played.recipe, played.shared
-    fleet, up, down = FrugalClients(played), 0, 0
-    for number in range(recipe.rounds):
-        clients, broadcast = fleet.choose(number), shared.distribute(recipe)
-        answers = list(fleet.train(clients, broadcast))
-        shared.aggregate(recipe, answers)
-        up += sum(len(encode_frugal_update(update)) for update in answers)
-        down += len(clients) * len(encode_frugal_broadcast(broadcast, ITEMS))
-    down += PEOPLE.n_users * len(encode_frugal_broadcast(shared.distribute(recipe), ITEMS))
-    supported = len(supported_items(recipe, shared.weights))
-    counted = count_frugal_communication(recipe, PEOPLE.n_users, len(PEOPLE), recipe.rounds, supported)
-    assert (counted["up"]["bytes"], counted["down_dense"]["bytes"]) == (up, down)
+    up, down = played_bytes(played)
+    supported = int(np.count_nonzero(played.state.weights))
+    counted = count_communication(federation(dropout=0.3, min_support=6), len(PEOPLE), 3, supported)
+    assert (counted["up"]["bytes"], counted["down_dense"]["bytes"]) == (sum(up), sum(down))
 
 
 def test_unsupported_items_are_recommended_to_no_one():

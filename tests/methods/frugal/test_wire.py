@@ -7,18 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save
+from tests.squares_worlds import Broadcast, read_broadcast, read_update
 
 from federank.errors import BadMessage
 from federank.federation import wire
-from federank.federation.method import Client
-from federank.methods.frugal.protocol import FrugalBroadcast, FrugalUpdate, rounded, rows_of
-from federank.methods.frugal.wire import (
-    decode_frugal_broadcast,
-    decode_frugal_update,
-    encode_frugal_broadcast,
-    encode_frugal_update,
-)
-from federank.privacy.policy import SharedProfile
+from federank.methods.frugal.protocol import FrugalUpdate, restored, rounded
+from federank.methods.frugal.records import FrugalModel
+from federank.methods.frugal.wire import encode_model
 
 ITEMS, FACTORS = 7, 3
 
@@ -31,40 +26,32 @@ def an_update(n_items=ITEMS, factors=FACTORS):
     return FrugalUpdate.of(some_rows(n_items, 1)[:, 0], some_rows(1, factors)[0], np.float32(0.25))
 
 
-def a_broadcast(items=None, *, as_codes=True, factors=FACTORS):
-    told = np.arange(ITEMS, dtype=np.int32) if items is None else np.array(items, dtype=np.int32)
-    rows, weights = some_rows(len(told), factors), np.linspace(0, 2, len(told)).astype(np.float32)
-    if as_codes:
-        return FrugalBroadcast(7, 3, 0.1, told, weights, *rounded(rows), rows[:0])
-    return FrugalBroadcast(7, 3, 0.1, told, weights, np.zeros((len(told), 0), np.int8), np.zeros(0, np.float32), rows)
+def a_broadcast(items=range(ITEMS), *, as_codes=True):
+    model = FrugalModel(some_rows(), np.linspace(0, 2, ITEMS).astype(np.float32), np.array([0.1]))
+    rows = np.array(items, dtype=np.int32)
+    return model, encode_model(model, rows, as_codes=as_codes, round_number=7, version=3)
 
 
-def same(one, other):
-    for name in one._fields if isinstance(one, FrugalBroadcast) else wire.values(one):
-        value = getattr(one, name)
-        np.testing.assert_array_equal(value, getattr(other, name))
-        assert np.asarray(value).dtype == np.asarray(getattr(other, name)).dtype
-
-
-@pytest.mark.parametrize("items", [None, [0, 2, 6], [0, 1, 2], []])
+@pytest.mark.parametrize("items", [range(ITEMS), [0, 2, 6], [0, 1, 2], []])
 @pytest.mark.parametrize("as_codes", [True, False])
 def test_a_broadcast_survives_the_wire_complete_or_in_part(items, as_codes):
-    sent = a_broadcast(items, as_codes=as_codes)
-    received = decode_frugal_broadcast(encode_frugal_broadcast(sent, ITEMS), FACTORS, ITEMS)
-    same(sent, received)
-    assert rows_of(received).shape == (len(sent.items), FACTORS)
+    model, content = a_broadcast(items, as_codes=as_codes)
+    received = read_broadcast(content, FACTORS, ITEMS)
+    assert (received.round_number, received.version, received.regulariser) == (7, 3, 0.1)
+    np.testing.assert_array_equal(received.items, list(items))
+    rows = restored(*rounded(model.vectors)) if as_codes else model.vectors
+    np.testing.assert_array_equal(received.vectors, rows[received.items])
+    np.testing.assert_array_equal(received.weights, model.weights[received.items])
 
 
-def test_nothing_private_can_be_encoded():
-    everything = np.ones(1, np.bool_)
-    shared_profile = SharedProfile(np.array([1], np.int32), everything, everything, True)
-    private = Client(1, 0, 0, np.array([1], np.int32))
-    for thing in (private, private.items, shared_profile, {"history": private.items}, a_broadcast()):
-        with pytest.raises(TypeError):
-            encode_frugal_update(thing)
-    for thing in (private, an_update()):
-        with pytest.raises(TypeError, match="only a Broadcast"):
-            encode_frugal_broadcast(thing, ITEMS)
+def test_rows_that_are_left_out_of_a_complete_broadcast_are_zeros():
+    model, _ = a_broadcast()
+    part = FrugalModel(model.vectors.copy(), model.weights.copy(), model.regulariser)
+    part.vectors[2:], part.weights[2:] = 0, 0
+    content = encode_model(part, np.arange(ITEMS, dtype=np.int32), as_codes=False, round_number=7, version=3)
+    received = read_broadcast(content, FACTORS, ITEMS)
+    np.testing.assert_array_equal(received.vectors, part.vectors)
+    np.testing.assert_array_equal(received.weights, part.weights)
 
 
 def update_parts(**changed):
@@ -90,7 +77,7 @@ def update_parts(**changed):
 )
 def test_an_update_that_breaks_the_protocol_is_refused(changed):
     with pytest.raises(BadMessage):
-        decode_frugal_update(save(update_parts(**changed)), FACTORS, ITEMS)
+        read_update(save(update_parts(**changed)), FACTORS, ITEMS)
 
 
 def broadcast_bytes(drop=(), about=None, **changed):
@@ -126,7 +113,7 @@ def broadcast_bytes(drop=(), about=None, **changed):
 )
 def test_a_broadcast_that_breaks_the_protocol_is_refused(message, complaint):
     with pytest.raises(BadMessage, match=complaint):
-        decode_frugal_broadcast(message, FACTORS, ITEMS)
+        read_broadcast(message, FACTORS, ITEMS)
 
 
 def read_or_refused(decode, content):
@@ -138,7 +125,7 @@ def read_or_refused(decode, content):
 
 @given(content=st.binary(max_size=400))
 def test_no_bytes_do_harm(content):
-    for decode in (decode_frugal_update, decode_frugal_broadcast):
+    for decode in (read_update, read_broadcast):
         assert read_or_refused(decode, content) is None
 
 
@@ -147,8 +134,8 @@ def test_a_message_with_some_bytes_changed_is_read_as_a_message_or_refused(data)
     message, decode, kind = data.draw(
         st.sampled_from(
             [
-                (encode_frugal_update(an_update()), decode_frugal_update, FrugalUpdate),
-                (encode_frugal_broadcast(a_broadcast(), ITEMS), decode_frugal_broadcast, FrugalBroadcast),
+                (wire.encode(an_update()), read_update, FrugalUpdate),
+                (a_broadcast()[1], read_broadcast, Broadcast),
             ]
         )
     )
@@ -164,4 +151,4 @@ def test_a_message_with_some_bytes_changed_is_read_as_a_message_or_refused(data)
 def test_a_header_that_names_any_type_of_number_is_refused(dtype):
     header = json.dumps({"strengths": {"dtype": dtype, "shape": [0], "data_offsets": [0, 0]}}).encode()
     content = len(header).to_bytes(8, "little") + header
-    assert read_or_refused(decode_frugal_update, content) is None
+    assert read_or_refused(read_update, content) is None

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from tests.service.client.homes import EVERYTHING, HISTORY, Home
 from tests.service.client.worlds import FACTORS, ITEMS, packed, scripted_federation, squares_rows
-from tests.squares_worlds import update_of, vector_of
+from tests.squares_worlds import encode_update, lone_method, read_broadcast, read_update, update_of, vector_of
 
 from federank.errors import BadAnswer, SettingError
-from federank.methods.frugal.protocol import rows_of
-from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
-from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update, encode_frugal_update
 from federank.privacy.policy import Policy, shared_profile
 from federank.service.client.federation import read_info
 from federank.service.client.owner import recommend
@@ -36,11 +33,11 @@ def home(federation, tmp_path):
 
 def recipe_of(federation):
     info = read_info(json.dumps(federation.info()).encode())
-    return frugal_recipe(FrugalSettings(**info.settings.public_settings()), np.ones(1, dtype=np.int64), ITEMS)
+    return lone_method(ITEMS, **info.settings.public_settings())
 
 
 def the_model(version=0):
-    return decode_frugal_broadcast(squares_rows(range(ITEMS), version, version), FACTORS, ITEMS)
+    return read_broadcast(squares_rows(range(ITEMS), version, version), FACTORS, ITEMS)
 
 
 def expected(federation, profile):
@@ -48,11 +45,11 @@ def expected(federation, profile):
 
 
 def sent_by(federation):
-    return [decode_frugal_update(body, FACTORS, ITEMS) for _, body in federation.uploads]
+    return [read_update(body, FACTORS, ITEMS) for _, body in federation.uploads]
 
 
 def same(one, other):
-    return encode_frugal_update(one) == encode_frugal_update(other)
+    return encode_update(one) == encode_update(other)
 
 
 def test_client_sends_the_methods_update(home):
@@ -150,7 +147,7 @@ def test_interrupted_message_is_repeated_and_counts_once(home):
 def test_recommendations_use_the_complete_history(federation, tmp_path):
     home = Home(federation, tmp_path, policy=HALF)
     vector = vector_of(recipe_of(federation), the_model(), HISTORY)
-    scores = rows_of(the_model()) @ vector
+    scores = the_model().vectors @ vector
     best = [item for item in np.argsort(-scores, kind="stable") if item not in HISTORY][:3]
     listed = home.read(recommend, 3)
     assert [suggestion.item for suggestion in listed] == [str(100 + item) for item in best]

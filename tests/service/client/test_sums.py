@@ -16,7 +16,7 @@ from federank.cli.client_views import _bound
 from federank.errors import BadAnswer
 from federank.federation import client as summed
 from federank.federation.client import can_afford, cost_of, epsilon_promised, epsilon_so_far
-from federank.methods.frugal.server_steps import USUAL_PRIVATE
+from federank.methods.frugal.bounds import USUAL_PRIVATE
 from federank.secagg.canonical import canonical
 from federank.secagg.config import config_from
 from federank.secagg.keys import new_private_key, public_key_of

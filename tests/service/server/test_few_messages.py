@@ -16,16 +16,14 @@ from tests.service.federations import (
     small_world,
     stored,
 )
-from tests.squares_worlds import update_of
+from tests.squares_worlds import encode_update, read_broadcast, update_of
 
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import ModelError, SettingError
+from federank.federation.method import DataSummary
 from federank.methods.frugal.method import Frugal
 from federank.methods.frugal.protocol import FrugalUpdate, message_norm
-from federank.methods.frugal.server_update import first_shared
-from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
-from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.service.server.model_versions import first_model
 from federank.service.server.store.versions import jump_ahead, model_with_state
 
@@ -45,8 +43,8 @@ def few(address, rounds=None, **given):
 
 
 def alone(**given):
-    """The recipe of one user of that federation."""
-    return frugal_recipe(settings_of(FrugalSettings, **given), np.ones(1, dtype=np.int64), ITEMS)
+    """The method of that federation."""
+    return settings_of(**given).resolve(DataSummary(ITEMS))
 
 
 def message_of(broadcast, history, **given):
@@ -57,8 +55,8 @@ def message_of(broadcast, history, **given):
 async def prepared(device, history):
     """A device's ticket, and what it would send."""
     ticket = await device.ticket()
-    broadcast = decode_frugal_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
-    return ticket, encode_frugal_update(message_of(broadcast, history))
+    broadcast = read_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
+    return ticket, encode_update(message_of(broadcast, history))
 
 
 async def take_part(device, history):
@@ -69,12 +67,14 @@ async def take_part(device, history):
     return body
 
 
-def aggregate(shared, devices, bodies):
-    """Add these messages to a simulation in the stated order, where there are this many devices."""
-    recipe = alone()._replace(participants=np.arange(devices, dtype=np.int32))
-    form = FRUGAL_SERVER.form(settings_of(), ITEMS, 100.0)
-    in_order = sorted(bodies, key=lambda body: hashlib.sha256(body).digest())
-    shared.aggregate(recipe, [FRUGAL_SERVER.summand(body, form) for body in in_order])
+def after(state, devices, bodies):
+    """The state after these messages in the stated order, where there are this many devices."""
+    method, form = alone(), FRUGAL_SERVER.form(settings_of(), ITEMS, 100.0)
+    aggregate = method.empty()
+    for body in sorted(bodies, key=lambda body: hashlib.sha256(body).digest()):
+        method.add(aggregate, FRUGAL_SERVER.summand(body, form))
+    aggregate.count, aggregate.enrolled = len(bodies), devices
+    return method.server_update(state, aggregate)
 
 
 def begun(**given):
@@ -85,31 +85,33 @@ def begun(**given):
 
 
 def read(settings, model):
-    return decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    return read_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
 
 
 async def test_any_cohorts_give_the_simulations_model(store):
-    simulated = first_shared(alone(), settings_of().initial_scale)
+    simulated = alone().initial_state()
     async with serving(few(store)) as running:
         devices = await running.devices(4)
-        aggregate(simulated, 4, [await take_part(devices[n], HISTORIES[n]) for n in range(3)])
+        simulated = after(simulated, 4, [await take_part(devices[n], HISTORIES[n]) for n in range(3)])
         await running.version(1)
     async with serving(store) as running:  # the state after the first step is in the store
         for device in devices:
             device.client = running.client
         devices += await running.devices(2)
         for version, cohort in ((2, (3, 4, 5)), (3, (0, 2, 4))):
-            aggregate(simulated, 6, [await take_part(devices[n], HISTORIES[n]) for n in cohort])
+            simulated = after(simulated, 6, [await take_part(devices[n], HISTORIES[n]) for n in cohort])
             await running.version(version)
         content = (await running.client.get("/api/v1/model")).content
     with opened(store) as connection:
         kept = model_with_state(connection).content
     assert np.array_equal(kept.tables["vectors"], simulated.vectors)
     assert np.array_equal(kept.tables["weights"], simulated.weights)
-    assert (kept.overall["regulariser"][0], kept.state["received"][0]) == (simulated.regulariser, simulated.received)
-    told = decode_frugal_broadcast(content, FACTORS, ITEMS)
+    assert kept.overall["regulariser"] == simulated.regulariser
+    assert kept.state["received"] == simulated.received
+    told = read_broadcast(content, FACTORS, ITEMS)
     assert (told.version, told.regulariser) == (3, simulated.regulariser)
-    assert np.abs(told.codes * told.scales[:, None] - simulated.vectors).max() <= told.scales.max() / 2 * 1.01
+    steps = np.abs(simulated.vectors).max(axis=1) / 127  # of bytes, one per row
+    assert np.abs(told.vectors - simulated.vectors).max() <= steps.max() / 2 * 1.01
 
 
 async def test_client_is_invited_once_per_message_and_round(store):
@@ -182,17 +184,17 @@ async def test_malformed_messages_are_refused(store):
     async with serving(few(store)) as running:
         device = await running.device()
         for changed in MALFORMED:
-            answer = await device.send(await device.ticket(), encode_frugal_update(an_update(**changed)))
+            answer = await device.send(await device.ticket(), encode_update(an_update(**changed)))
             assert refusal(answer) == (422, "malformed"), changed
 
 
 def test_long_messages_are_scaled_down():
     form = FRUGAL_SERVER.form(settings_of(), ITEMS, 2.0)
     long, short = an_update(strengths=np.full(ITEMS, 9, np.float32)), an_update(scale=np.array([0.01], np.float32))
-    assert [FRUGAL_SERVER.judge(encode_frugal_update(update), form) for update in (long, short)] == [1, 0]
-    kept = FRUGAL_SERVER.summand(encode_frugal_update(long), form)
+    assert [FRUGAL_SERVER.judge(encode_update(update), form) for update in (long, short)] == [1, 0]
+    kept = FRUGAL_SERVER.summand(encode_update(long), form)
     assert kept.scale * message_norm(kept.strengths, kept.vector) == pytest.approx(2.0)
-    assert FRUGAL_SERVER.summand(encode_frugal_update(short), form).scale == short.scale
+    assert FRUGAL_SERVER.summand(encode_update(short), form).scale == short.scale
 
 
 @pytest.mark.parametrize("history", [[0], [0, 3, 5]])

@@ -20,14 +20,13 @@ from tests.service.federations import (
     stored,
 )
 from tests.service.server.test_few_messages import few, settings_of
-from tests.squares_worlds import update_of
+from tests.squares_worlds import encode_update, read_broadcast, update_of
 
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
+from federank.federation.method import DataSummary
 from federank.federation.server import Content
 from federank.methods.fpl.method import FPL
-from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
-from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.service.operator import recommender_of
 from federank.service.server.bootstrap import FederationSpec, open_store, renew_admin_token
 from federank.service.server.logs import Log
@@ -44,8 +43,8 @@ NEXT = KEPT[1:] + NEW
 
 def message_to(told, history, messages=5):
     """What a client of few messages with this history sends, whatever the size of the catalogue."""
-    recipe = frugal_recipe(settings_of(FrugalSettings, messages=messages), np.ones(1, dtype=np.int64), len(told.items))
-    return encode_frugal_update(update_of(recipe, told, history))
+    method = settings_of(messages=messages).resolve(DataSummary(len(told.items)))
+    return encode_update(update_of(method, told, history))
 
 
 async def test_season_continues_the_last_model_with_another_catalogue(store):
@@ -187,7 +186,7 @@ async def test_quotas_count_per_season_and_the_state_continues(sqlite_store):
         for device, history in zip(devices, histories, strict=True):
             ticket = await device.ticket()
             n_items = len(running.service.latest.model.changed)
-            told = decode_frugal_broadcast((await device.task(ticket)).content, 4, n_items)
+            told = read_broadcast((await device.task(ticket)).content, 4, n_items)
             answer = await device.send(ticket, message_to(told, history))
             assert answer.status_code == 201, answer.text
         await running.version(version + 1)

@@ -8,13 +8,11 @@ import pytest
 from tests.service.client.worlds import FACTORS, ITEMS, in_json, scripted_federation, served, squares_rows
 from tests.service.federations import wait_until
 from tests.service.simulated_clients.worlds import devices_of, fetched, play, written
-from tests.squares_worlds import update_of
+from tests.squares_worlds import lone_method, read_broadcast, read_update, update_of
 
 import federank as fr
 from federank.errors import SettingError
 from federank.federation.wire import values
-from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
-from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
 from federank.service.client.federation import read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients.methods import Models, Plan, SimulatedClients
@@ -38,11 +36,11 @@ def test_simulated_client_sends_the_methods_update(federation, specs):
     info, devices = devices_of(federation, **specs)
     content = squares_rows(range(ITEMS), 0, 0)
     model = Models(info).receive(None, read_rows(content, info))
-    broadcast = decode_frugal_broadcast(content, FACTORS, ITEMS)
-    recipe = frugal_recipe(FrugalSettings(**info.settings.public_settings()), np.ones(1, np.int64), ITEMS)
+    broadcast = read_broadcast(content, FACTORS, ITEMS)
+    recipe = lone_method(ITEMS, **info.settings.public_settings())
     for user in devices.participants.tolist():
         expected = update_of(recipe, broadcast, devices._shared.of(user))
-        sent = decode_frugal_update(devices.message(user, 0, model), FACTORS, ITEMS)
+        sent = read_update(devices.message(user, 0, model), FACTORS, ITEMS)
         for one, other in zip(values(sent).values(), values(expected).values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
     if "budget" in specs:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 from tests.secagg.worlds import secagg_config
+from tests.squares_worlds import encode_update, read_update
 from tests.worlds import random_world
 
 import federank as fr
@@ -15,7 +16,6 @@ from federank.federation.client import History, RoundVector, Terms, User
 from federank.federation.server import Guarantee
 from federank.methods.frugal.method import Frugal
 from federank.methods.frugal.protocol import FrugalUpdate, counts_of
-from federank.methods.frugal.wire import decode_any_frugal_update, encode_frugal_update
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile
 from federank.secagg.config import config_from
@@ -215,11 +215,11 @@ def test_clients_upload_is_the_simulated_one(secure, monkeypatch):
         if secure:
             assert len(made.body) == 4 * terms.offer.length
         else:
-            update = decode_any_frugal_update(made.body, FACTORS, None, ITEMS)
+            update = read_update(made.body, FACTORS, ITEMS, min_support=2)
             twin = Federation()
             for _ in range(number):
                 twin.play()
-            again = decode_any_frugal_update(twin.clients.message(user, 0, twin.received()), FACTORS, None, ITEMS)
+            again = read_update(twin.clients.message(user, 0, twin.received()), FACTORS, ITEMS, min_support=2)
             np.testing.assert_allclose(update.strengths, again.strengths, rtol=1e-5, atol=1e-6)
         played.play()
 
@@ -260,20 +260,20 @@ def test_uploads_of_another_form_are_refused():
     before = played.served.form_of(played.settings, form, played.published)
     residuals = FrugalUpdate.of(np.zeros(ITEMS, np.float32), np.zeros(FACTORS, np.float32), 1.0)
     with pytest.raises(BadMessage):
-        kind.judge(encode_frugal_update(residuals), before)
+        kind.judge(encode_update(residuals), before)
     played.play()
     after = played.served.form_of(played.settings, form, played.published)
     with pytest.raises(BadMessage):
-        kind.judge(encode_frugal_update(residuals), after)
+        kind.judge(encode_update(residuals), after)
     counts = FrugalUpdate.of(counts_of(ITEMS, DATA.profiles.of(0)), np.zeros(0, np.float32), 1.0)
-    assert kind.judge(encode_frugal_update(counts), after) == 0
+    assert kind.judge(encode_update(counts), after) == 0
     twice = replace(counts, strengths=2 * counts.strengths)
     with pytest.raises(BadMessage):
-        kind.judge(encode_frugal_update(twice), after)
+        kind.judge(encode_update(twice), after)
     full = Federation(min_support=1)
     whole = full.served.form_of(full.settings, full.served.form(full.settings, ITEMS, 100.0), full.published)
     with pytest.raises(BadMessage):
-        kind.judge(encode_frugal_update(counts), whole)
+        kind.judge(encode_update(counts), whole)
 
 
 def test_items_of_a_trained_model_are_supported():

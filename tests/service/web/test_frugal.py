@@ -6,11 +6,10 @@ from playwright.sync_api import expect
 from tests.service.web.browsing import PATIENCE, serving
 from tests.service.web.questions import CLOSE
 from tests.service.web.test_faults import assert_sent_once
+from tests.squares_worlds import read_broadcast, read_update
 
 from federank._numerics.topn import gram_matrix
 from federank.methods.frugal.objective import Objective, residuals, solve_user
-from federank.methods.frugal.protocol import rows_of
-from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
 
 pytestmark = pytest.mark.slow
 
@@ -26,8 +25,8 @@ def frugal(tmp_path):
 
 
 def model_of(server, n_items):
-    broadcast = decode_frugal_broadcast(server.get("model").content, FACTORS, n_items)
-    return np.ascontiguousarray(rows_of(broadcast)), broadcast.weights, broadcast.regulariser
+    broadcast = read_broadcast(server.get("model").content, FACTORS, n_items)
+    return np.ascontiguousarray(broadcast.vectors), broadcast.weights, broadcast.regulariser
 
 
 def solved(vectors, weights, regulariser, profile):
@@ -79,7 +78,7 @@ def test_message_is_pythons_without_withheld_items(frugal, visit):
     _, profile = numbers_of(frugal, first["liked"])
     objective, vector = solved(vectors, weights, regulariser, profile)
     [(body,)] = frugal.rows("SELECT body FROM uploads WHERE round = ?", first["round"])
-    update = decode_frugal_update(bytes(body), FACTORS, told["items"])
+    update = read_update(bytes(body), FACTORS, told["items"])
     np.testing.assert_allclose(update.vector, vector, **CLOSE)
     np.testing.assert_allclose(update.strengths, residuals(objective, vectors, vector, profile), **CLOSE)
     assert update.scale == pytest.approx(len(profile) ** -told["recipe"]["activity"])

@@ -16,10 +16,10 @@ from tests.service.simulated_clients.test_minimum_support import (
     Federation,
 )
 from tests.service.web.questions import CLOSE
+from tests.squares_worlds import read_update
 
 from federank.federation.client import History, RoundVector, User
-from federank.methods.frugal.protocol import count_unit, dense, flat
-from federank.methods.frugal.wire import decode_any_frugal_update
+from federank.methods.frugal.protocol import count_unit, dense
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import SharedProfile
 from federank.secagg.keys import public_key_of
@@ -56,19 +56,21 @@ def test_message_is_pythons_in_every_stage(ask):
         if counts is None:
             person = User(1, user, POLICY, taken, kept)
             made = played.info.rules.play(person, model, ledger, 1)
-            expected = decode_any_frugal_update(made.body, FACTORS, None, ITEMS)
+            expected = read_update(made.body, FACTORS, ITEMS, min_support=2)
         [found] = ask(asked_of(played, profile, spent, counts))
         np.testing.assert_array_equal(np.float32(found["weights"]), model.tables["weights"])
         if expected is None:
             np.testing.assert_array_equal(np.flatnonzero(found["values"]), profile)
             continue
-        body = decode_any_frugal_update(bytes.fromhex(found["body"]), FACTORS, None, ITEMS)
+        body = read_update(bytes.fromhex(found["body"]), FACTORS, ITEMS, min_support=2)
         np.testing.assert_allclose(body.strengths, expected.strengths, **CLOSE)
         np.testing.assert_allclose(body.vector, expected.vector, **CLOSE)
         assert body.scale == pytest.approx(expected.scale, rel=1e-6)
         assert found["liked"] == found["ledger"] == made.recorded.tolist()
         if spent:
-            np.testing.assert_allclose(found["values"], flat(dense(expected)), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                found["values"], np.concatenate([part.ravel() for part in dense(expected)]), rtol=1e-4, atol=1e-5
+            )
             rules = played.info.rules
             home = rules.home_vector(1, user, History(made.recorded), model)
             scores = rules.scores(model, home)

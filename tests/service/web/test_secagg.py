@@ -22,7 +22,7 @@ from tests.service.web.conftest import PAGE
 
 from federank.errors import BadMessage
 from federank.federation.secure import model_digest
-from federank.methods.frugal.private_messages import directions_at_home, one_message
+from federank.methods.frugal.private_messages import directions_of, one_message
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 from federank.secagg.canonical import canonical, digest, read_canonical
 from federank.secagg.config import check_follows, check_signed, config_from, fields_of_check, sign_config
@@ -173,7 +173,7 @@ def test_messages_under_a_guarantee_are_the_same_integers(ask):
         profile = np.sort(rng.choice(items, size, replace=False)).astype(np.int32)
         for stage, columns in ((0, 1), (1, factors - 1)):
             chances = rng.integers(0, 2**16, items * columns).astype(np.uint16)
-            known = directions_at_home(vectors, weights) if stage else None
+            known = directions_of(vectors, weights) if stage else None
             mine.append(one_message(stage, items, profile, known, chances).tolist())
             told = {"stage": stage, "items": items, "profile": profile.tolist(), "chances": chances.tolist()}
             model = {"vectors": vectors.ravel().tolist(), "weights": weights.tolist()}

@@ -23,8 +23,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.audit.observer import KnownPolicies
 from federank.audit.scoring import BASELINE, Attack, Guess, claim, claim_typical, standardised
 from federank.methods.frugal.objective import Objective
-from federank.methods.frugal.protocol import is_counting, published, supported_items
-from federank.methods.frugal.server_steps import SummedMessages
+from federank.methods.frugal.records import SummedMessages
 from federank.methods.frugal.simulation import FrugalFederation
 
 # What a honest-but-curious server of few messages knows about some people: one row per person.
@@ -159,17 +158,16 @@ class SumsReader:
         """Take down the sums of a round before it is folded: the model is still as sent to its devices."""
         if not len(answering):
             return
-        recipe, weights = self._federation.recipe, self._federation.weights
-        if is_counting(recipe, weights):
-            self._note(answering, sums.messages, sums.residuals[:, 0], None)
-            return
-        items = supported_items(recipe, weights)
-        if recipe.private is not None:
+        federation, items = self._federation, self._federation.items
+        if federation.is_private:
             self._take_down(answering, items, sums)
             return
-        sent_vectors = published(recipe, self._federation.item_vectors)[items].astype(np.float64)
-        back = sums.residuals + float(recipe.objective.unobserved) * sent_vectors @ sums.squares[:-1]
-        back /= float(recipe.objective.liked)
+        if not federation.stage:
+            self._note(answering, sums.messages, sums.residuals[:, 0], None)
+            return
+        objective, sent_vectors = federation.method.objective, federation.model.vectors[items].astype(np.float64)
+        back = sums.residuals + float(objective.unobserved) * sent_vectors @ sums.squares[:-1]
+        back /= float(objective.liked)
         weight = float(sums.squares[-1, -1])
         counts = weight * self.popularity().astype(np.float64)  # what a round says nothing of is as it was
         counts[items] = back[:, -1]
@@ -185,7 +183,7 @@ class SumsReader:
 
     def _note(self, answering: IntVector, weight: float, counts: RealVector | None, tastes: RealVector | None) -> None:
         """What a round says, of counts and of tastes; None where it says nothing of them."""
-        nothing = np.zeros(self._federation.recipe.n_items)
+        nothing = np.zeros(self._federation.method.n_items)
         self._members.append(answering)
         self._weights.append(float(weight))
         self._counts.append(nothing if counts is None else counts)
@@ -195,13 +193,13 @@ class SumsReader:
 
     def _placed(self, items: IntVector, values: RealVector) -> RealVector:
         """Numbers of these items among those of the full catalogue."""
-        table = np.zeros(self._federation.recipe.n_items)
+        table = np.zeros(self._federation.method.n_items)
         table[items] = values
         return table
 
     def popularity(self) -> FloatVector:
         """The share of everyone who has each item, as far as sums show."""
-        weight, total = 0.0, np.zeros(self._federation.recipe.n_items)
+        weight, total = 0.0, np.zeros(self._federation.method.n_items)
         for one, informative, counts in zip(self._weights, self._informs_counts, self._counts, strict=True):
             weight += one if informative else 0.0
             total += counts
@@ -217,7 +215,7 @@ class SumsReader:
         telling = sum(
             weight for weight, informative in zip(self._weights, self._informs_tastes, strict=True) if informative
         )
-        mean = np.sum(self._tastes, axis=0) / telling if telling else np.zeros(self._federation.recipe.n_items)
+        mean = np.sum(self._tastes, axis=0) / telling if telling else np.zeros(self._federation.method.n_items)
         return self._laid_to(people, self._tastes, mean, self._informs_tastes)
 
     def _laid_to(
@@ -241,5 +239,5 @@ class SumsReader:
         """M: rounds x users."""
         sizes = [len(members) for members in self._members]
         rows, users = np.repeat(np.arange(len(sizes)), sizes), np.concatenate(self._members)
-        shape = len(sizes), len(self._federation.spent)
+        shape = len(sizes), len(self._federation.sent)
         return sparse.csr_matrix((np.ones(len(users)), (rows, users)), shape=shape)

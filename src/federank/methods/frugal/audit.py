@@ -31,6 +31,7 @@ from federank.audit.observer import (
 from federank.audit.scoring import Audited, Findings, about_audit
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
+from federank.federation.wire import rows_of
 from federank.methods.frugal.attacks import (
     FRUGAL_ATTACKS,
     UNSEEN,
@@ -43,11 +44,11 @@ from federank.methods.frugal.attacks import (
     read_message,
 )
 from federank.methods.frugal.objective import Objective
-from federank.methods.frugal.private_messages import directions_of, new_scratch, private_message
-from federank.methods.frugal.protocol import covered, is_counting, published, supported_items
+from federank.methods.frugal.private import PrivateFrugal
+from federank.methods.frugal.private_messages import new_scratch, private_message
+from federank.methods.frugal.protocol import covered
 from federank.methods.frugal.recommender import FewMessages
-from federank.methods.frugal.server_steps import SummedMessages
-from federank.methods.frugal.server_update import private_columns
+from federank.methods.frugal.records import SummedMessages
 from federank.methods.frugal.side_knowledge import KNOWN, MOST_USERS, as_seen, side_knowledge
 from federank.methods.frugal.simulation import FrugalFederation, play, vectors_at_home
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
@@ -59,7 +60,7 @@ class Notes:
     """About the messages of the people that are followed."""
 
     def __init__(self, federation: FrugalFederation, people: IntVector) -> None:
-        shape = len(people), federation.recipe.n_items
+        shape = len(people), federation.method.n_items
         self.people, self._federation = people, federation
         self.seen = np.full(shape, UNSEEN, dtype=np.uint8)  # all that was ever read of an item
         self.seen_last = np.full(shape, UNSEEN, dtype=np.uint8)  # what the last message alone says
@@ -75,20 +76,20 @@ class CompleteReader(Notes):
     def watch(self, answering: IntVector) -> None:
         """Read the messages of a round before it is folded."""
         federation = self._federation
-        recipe, number, shared_profile = federation.recipe, federation.round_number, federation.shared_profile
-        items = supported_items(recipe, federation.weights)
-        known = directions_of(published(recipe, federation.item_vectors)[items], federation.weights[items])
-        columns = private_columns(recipe, number)
+        seed, number, stage = federation.method.seed, federation.round_number, federation.stage
+        items, shared_profile = federation.items, federation.shared_profile
+        known = rows_of(federation.model, items).directions
+        columns = federation.method.columns if stage else 1
         workspace = new_scratch(len(items), columns)
         for row in np.flatnonzero(np.isin(self.people, answering)):
             person = int(self.people[row])
             profile = covered(items, shared_profile.of(person))
-            if not private_message(known, profile, recipe.seed, person, number, workspace):
+            if not private_message(known, profile, seed, person, number, stage, workspace):
                 continue
             # From here on only what was sent is used: integers, and the public model.
             message = workspace.whole.reshape(-1, columns).astype(np.float64)
             strongest = message[:, np.abs(message).sum(axis=0).argmax()]
-            if number == 0:
+            if not stage:
                 read = strongest > 0
                 self.seen[row] = np.where(read, WITH, np.maximum(self.seen[row], WITHOUT))
                 self.seen_last[row] = np.where(read, WITH, WITHOUT)
@@ -108,26 +109,23 @@ class MessageReader(Notes):
     def watch(self, answering: IntVector) -> None:
         """Read the messages of a round before it is folded: the model is still as sent to its devices."""
         federation = self._federation
-        recipe, sent_vectors = federation.recipe, published(federation.recipe, federation.item_vectors)
+        method, model = federation.method, federation.model
         rows = np.flatnonzero(np.isin(self.people, answering)).astype(np.int32)
-        if is_counting(recipe, federation.weights):  # a message of counts is the profile itself
+        if not federation.stage:  # a message of counts is the profile itself
             for row in rows:
                 profile = federation.shared_profile.of(int(self.people[row]))
                 self.seen_last[row] = WITHOUT
                 self.seen_last[row, profile] = WITH
                 self.seen[row] = np.maximum(self.seen[row], self.seen_last[row])
             return
-        items = supported_items(recipe, federation.weights)
-        for some in in_blocks(rows, recipe.n_items):
+        items = federation.items
+        for some in in_blocks(rows, method.n_items):
             profiles = profiles_of(federation.shared_profile, self.people[some])
-            vectors = vectors_at_home(
-                recipe, sent_vectors, federation.weights, float(federation.regulariser[0]), profiles
-            )
-            scores = vectors @ sent_vectors.T
-            strengths = strengths_of(recipe.objective, scores, profiles)
+            scores = vectors_at_home(method, model, profiles) @ model.vectors.T
+            strengths = strengths_of(method.objective, scores, profiles)
             # From here on only what was sent is used: strengths, vectors, and the public model.
-            read = read_message(recipe.objective, strengths, scores)[:, items]
-            last = np.full((len(some), recipe.n_items), UNSEEN, dtype=np.uint8)
+            read = read_message(method.objective, strengths, scores)[:, items]
+            last = np.full((len(some), method.n_items), UNSEEN, dtype=np.uint8)
             last[:, items] = np.where(read, WITH, WITHOUT)
             self.seen[some], self.seen_last[some] = np.maximum(self.seen[some], last), last
             self.tastes[some] = scores
@@ -192,10 +190,10 @@ class _Audit:
 
     def __init__(self, model: FewMessages, sees: str, wanted: int | None) -> None:
         self._model, self._sees, data = model, sees, model.training
-        recipe = model.recipe(data)
-        self._federation = FrugalFederation.established(model.implicit_settings(), recipe, data.profiles)
-        self.epochs = recipe.rounds // recipe.cohorts
-        drawn = draw_users(recipe.seed, recipe.participants, wanted)
+        self._federation = model.federation(data)
+        schedule = self._federation.schedule
+        self.epochs = schedule.rounds // schedule.cohorts
+        drawn = draw_users(schedule.seed, schedule.participants, wanted)
         self._people: IntVector = np.sort(drawn[: wanted or max(1, MOST_CELLS // data.n_items)])
         self._sums = SumsReader(self._federation)
         self._messages = _reader(self._federation, self._people) if sees in READERS else None
@@ -212,12 +210,12 @@ class _Audit:
 
     def about(self, seconds: float) -> dict[str, Any]:
         """What is reported about the audit itself."""
-        recipe, federation = self._federation.recipe, self._federation
+        federation, schedule = self._federation, self._federation.schedule
         about = about_audit(
             self._model.training,
             sees=self._sees,
             threat_model=SERVERS[self._sees],
-            cohort=max(1, len(recipe.participants) // recipe.cohorts),
+            cohort=max(1, len(schedule.participants) // schedule.cohorts),
             followed=len(self._people),
             attacked=len(self._people),
             shadows=0,
@@ -225,15 +223,15 @@ class _Audit:
             training_seconds=self._model.report["seconds"],
             audit_seconds=seconds,
         )
-        about |= {"family": "squares", "messages": int(federation.spent.max(initial=0))}
+        about |= {"family": "squares", "messages": int(federation.sent.max(initial=0))}
         return about | self._guarantee()
 
     def _guarantee(self) -> dict[str, Any]:
         """What the noise allows this observer at most, where there is noise and it does not see messages."""
-        recipe, known = self._federation.recipe, self._sees in ("leader", "helper", "outsider")
-        if recipe.private is None or not known:
+        method, known = self._federation.method, self._sees in ("leader", "helper", "outsider")
+        if not isinstance(method, PrivateFrugal) or not known:
             return {}
-        sigmas = recipe.private.sigmas(int(self._federation.spent.max(initial=0)))
+        sigmas = method.plan.sigmas(int(self._federation.sent.max(initial=0)))
         if not all(sigmas):
             return {}
         # An outsider has both servers' noise before it: variances add up.
@@ -245,7 +243,7 @@ class _Audit:
         self._sums.watch(answering, as_seen(self._sees, self._federation, sums)[0])
         if self._messages is not None:
             self._messages.watch(answering)
-        shared_profile, real = self._federation.shared_profile, self._federation.recipe.shared_profile.real
+        shared_profile, real = self._federation.shared_profile, self._federation.shared_profiles.real
         for row in np.flatnonzero(np.isin(self._people, answering)):
             here = slice(shared_profile.starts[self._people[row]], shared_profile.starts[self._people[row] + 1])
             items = shared_profile.items[here][real[here]] if len(real) else shared_profile.items[here]
@@ -284,9 +282,7 @@ def most_order(mu: float) -> float:
 
 
 def _reader(federation: FrugalFederation, people: IntVector) -> MessageReader | CompleteReader:
-    return (
-        MessageReader(federation, people) if federation.recipe.private is None else CompleteReader(federation, people)
-    )
+    return CompleteReader(federation, people) if federation.is_private else MessageReader(federation, people)
 
 
 def refuse(_model: FewMessages, *, sees: str, people: int | None, **_how: Any) -> None:

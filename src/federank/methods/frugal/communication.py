@@ -1,4 +1,4 @@
-"""What few messages send, counted from who took part when.
+"""What Frugal and FCF send, counted from who took part when.
 
 Upwards a client sends a number for each item and its vector; written out, as sums that no one may
 read the parts of need it, that is a row for every item. Downwards it gets the full model the first time and then the
@@ -9,60 +9,64 @@ Bytes are those of the messages as they are encoded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector
 from federank._numerics.topn import gram_matrix
+from federank.federation.schedule import arriving, selected
 from federank.methods.frugal.objective import Objective, residuals, solve_user
-from federank.methods.frugal.protocol import choose_cohort, who_answers
-from federank.methods.frugal.server_update import private_columns
-from federank.methods.frugal.settings import FrugalRecipe
-from federank.methods.frugal.wire import dense_bytes, frugal_broadcast_bytes, frugal_update_bytes
+from federank.methods.frugal.simulation import FrugalFederation
+from federank.methods.frugal.wire import dense_bytes, model_bytes, update_bytes
 from federank.simulation.complexity import Cost, Counted, multiplications
 from federank.simulation.federated import traffic
 
 
-def count_frugal_communication(
-    recipe: FrugalRecipe, n_users: int, interactions: int, rounds: int, supported: int | None = None
+def count_communication(
+    federation: FrugalFederation, interactions: int, rounds: int, supported: int | None = None
 ) -> dict[str, Any]:
-    """The traffic of the first rounds of a run: totals, means per round, what a client has sent over its lifetime.
+    """The communication of the first rounds of a run: totals, means per round, what a client has sent in its lifetime.
 
-    `supported` is how many items later messages cover, where that is not all of them.
+    `supported` is how many items later uploads cover, where that is not all of them.
     """
-    covered = recipe.n_items if supported is None else supported
+    method, schedule, n_users = federation.method, federation.schedule, len(federation.sent)
+    secure, counts_first = federation.is_private, method.min_support > 1 and not federation.is_private
+    n_items, all_users = method.n_items, np.arange(n_users, dtype=np.int32)
     spent, uploads, rows_up, bytes_up, bytes_dense = np.zeros(n_users, dtype=np.int32), 0, 0, 0, 0
     last_seen = np.full(n_users, -1, dtype=np.int64)  # the version that each client has; -1: none
-    model = _Model(recipe, 0 if _counts_first(recipe) else recipe.n_items)
+    rows, changed, is_weighted = (0 if counts_first else n_items), 0, False  # of the model, and when it changed last
     down_rows, down_bytes, down_dense, down_full, downloads = 0, 0, 0, 0, 0
     for number in range(rounds + 1):  # then the last model, for everyone
-        invited = choose_cohort(recipe, number, spent) if number < rounds else np.arange(n_users, dtype=np.int32)
-        behind = int((last_seen[invited] < model.changed).sum())
-        down_rows, downloads = down_rows + behind * model.rows, downloads + len(invited)
-        down_bytes += behind * model.bytes_of(model.rows) + (len(invited) - behind) * model.bytes_of(0)
-        down_dense, down_full = (
-            down_dense + len(invited) * model.rows,
-            down_full + len(invited) * model.bytes_of(model.rows),
+        invited = selected(schedule, number, spent) if number < rounds else all_users
+        behind = int((last_seen[invited] < changed).sum())
+        weighted = is_weighted and (method.item_weight_exponent > 0 or secure)
+        full, nothing = (
+            model_bytes(
+                count, method.factors, all_rows=count == n_items, as_codes=method.encoding == "int8", weighted=weighted
+            )
+            for count in (rows, 0)
         )
+        down_rows, downloads = down_rows + behind * rows, downloads + len(invited)
+        down_bytes += behind * full + (len(invited) - behind) * nothing
+        down_dense, down_full = down_dense + len(invited) * rows, down_full + len(invited) * full
         if number == rounds:
             break
         last_seen[invited] = number
-        sent = len(who_answers(recipe, number, invited))
-        is_counting = _counts_first(recipe) and model.rows == 0
-        rows = recipe.n_items if is_counting else model.rows
-        factors = 0 if is_counting else recipe.factors
-        uploads, rows_up = uploads + sent, rows_up + sent * rows
-        if recipe.private is None:
-            each, written_out = frugal_update_bytes(rows, factors), dense_bytes(rows, factors)
-        else:  # a share of integers of 32 bits
-            each = written_out = 4 * rows * private_columns(recipe, number)
+        sent = len(arriving(schedule, number, invited))
+        is_counting = counts_first and rows == 0
+        own_rows, factors = (n_items, 0) if is_counting else (rows, method.factors)
+        uploads, rows_up = uploads + sent, rows_up + sent * own_rows
+        if secure:  # a share of integers of 32 bits
+            each = written_out = 4 * own_rows * (method.columns if number else 1)
+        else:
+            each, written_out = update_bytes(own_rows, factors), dense_bytes(own_rows, factors)
         bytes_up, bytes_dense = bytes_up + sent * each, bytes_dense + sent * written_out
         spent[invited] += 1
-        if is_counting and uploads < len(recipe.participants) and number + 1 < recipe.cohorts:
+        if is_counting and uploads < len(schedule.participants) and number + 1 < schedule.cohorts:
             continue
-        if sent or is_counting:
-            model = model._replace(rows=covered, changed=number + 1, is_weighted=not is_counting)
+        if sent or is_counting:  # all rows change
+            rows, changed, is_weighted = (n_items if supported is None else supported), number + 1, not is_counting
     return {
         "rounds": rounds,
         "uploads": uploads,
@@ -72,33 +76,11 @@ def count_frugal_communication(
         "down_dense": traffic(down_dense, down_full, rounds),
         "down_changed": traffic(down_rows, down_bytes, rounds),
         "papers": {
-            "cce": 2 * len(recipe.participants) * recipe.n_items,
+            "cce": 2 * len(schedule.participants) * n_items,
             "freshness": 1,
             "normalised_freshness": 1 / max(interactions, 1),
         },
     }
-
-
-class _Model(NamedTuple):
-    """What there is to download between two rounds."""
-
-    recipe: FrugalRecipe
-    rows: int
-    changed: int = 0  # the version in which its rows changed last: all of them do
-    is_weighted: bool = False  # items weigh alike, and weights are left out, until a model has been learnt
-
-    def bytes_of(self, rows: int) -> int:
-        """The bytes of this many of its rows."""
-        recipe = self.recipe
-        weighted = self.is_weighted and (recipe.popularity > 0 or recipe.private is not None)
-        all_rows = rows == recipe.n_items
-        return frugal_broadcast_bytes(
-            rows, recipe.factors, all_rows=all_rows, as_codes=recipe.as_codes, weighted=weighted
-        )
-
-
-def _counts_first(recipe: FrugalRecipe) -> bool:
-    return recipe.min_support > 1 and recipe.private is None
 
 
 # What a round of FCF costs, counted, beside FedRec's formulas for it (Lin et al., 2020, section 3.3).
@@ -118,9 +100,9 @@ def fcf_cost(item_vectors: FloatMatrix, profiles: Sequence[IntVector]) -> Cost:
     return Cost(
         vectors_up=m,
         vectors_down=m,
-        bytes_up=frugal_update_bytes(m, d),
+        bytes_up=update_bytes(m, d),
         bytes_up_written_out=dense_bytes(m, d),
-        bytes_down=frugal_broadcast_bytes(m, d, all_rows=True, as_codes=False, weighted=False),
+        bytes_down=model_bytes(m, d, all_rows=True, as_codes=False, weighted=False),
         device_operations=float(np.mean(made)),
         server_operations=float(d * m * len(profiles)),
     )

@@ -11,7 +11,7 @@ items. Clients keep nothing between rounds, and all items are named, so that wha
 
 Clients come when they come, so a cohort is whoever uploads in a round. Its sums are scaled to all users: to the
 enrolled clients and, where the federation began with a trained model, to the users whom that model was learnt from.
-Once as many uploads have come as there are users, new ones replace as much as they add (server_steps.py).
+Once as many uploads have come as there are users, new ones replace as much as they add (server_update.py).
 
 Under secure aggregation without a clip, uploads are those of `PrivateFrugal` (private.py).
 """
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank.checks import check_int, check_range
+from federank.checks import check_int, check_range, setting
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation import wire
 from federank.federation.defences import Defences, Shortened
@@ -39,8 +39,9 @@ from federank.federation.method import (
     from_configuration,
 )
 from federank.federation.wire import Array
+from federank.methods.frugal.bounds import FRUGAL_DEFENCES, USUAL_SPECTRAL
 from federank.methods.frugal.item_weights import most_bytes, no_weights
-from federank.methods.frugal.objective import Objective, residuals, solve_user
+from federank.methods.frugal.objective import residuals, solve_user
 from federank.methods.frugal.private_server import affordable
 from federank.methods.frugal.protocol import (
     check_frugal_update,
@@ -50,10 +51,8 @@ from federank.methods.frugal.protocol import (
     covered_items,
     dense,
     is_count,
-    make_frugal_broadcast,
     message_norm,
     published,
-    rows_of,
     user_weight,
 )
 from federank.methods.frugal.records import (
@@ -63,42 +62,22 @@ from federank.methods.frugal.records import (
     FrugalUpdate,
     ItemRows,
     ServerState,
+    SummedMessages,
     with_item_weights,
     without_ridge,
-)
-from federank.methods.frugal.server_steps import (
-    FRUGAL_DEFENCES,
-    USUAL_SPECTRAL,
-    SummedMessages,
-    item_weights,
 )
 from federank.methods.frugal.server_update import (
     FEWEST_ITEMS,
     LEAST_WEIGHT,
-    after,
-    first_shared,
+    first_regulariser,
+    first_vectors,
+    item_weights,
+    ridge_of,
     stepped,
-    with_counts,
+    with_support,
 )
-from federank.methods.frugal.settings import (
-    DEFAULT_ACTIVITY,
-    DEFAULT_MIN_SUPPORT,
-    DEFAULT_POPULARITY,
-    FrugalRecipe,
-    FrugalRules,
-    factors_for,
-    rules_of,
-    shrinkage_for,
-    weight_for,
-)
-from federank.methods.frugal.wire import (
-    decode_frugal_broadcast,
-    decode_item_weights,
-    encode_frugal_broadcast,
-    frugal_broadcast_bytes,
-    frugal_update_bytes,
-    why_implausible_frugal,
-)
+from federank.methods.frugal.settings import DEFAULT_MIN_SUPPORT, DEFAULT_RATE, FrugalRules, Step, factors_for
+from federank.methods.frugal.wire import decode_model, encode_model, model_bytes, update_bytes, why_implausible_frugal
 from federank.secagg.ring import C_INT, SPECTRAL
 
 if TYPE_CHECKING:
@@ -164,9 +143,9 @@ class Frugal(FrugalRules, FederatedMethod):
             self,
             n_items=data.n_items,
             factors=factors_for(self, None, data.n_items),
-            shrinkage=shrinkage_for(self),
-            activity=weight_for(self, self.activity, DEFAULT_ACTIVITY),
-            popularity=weight_for(self, self.popularity, DEFAULT_POPULARITY),
+            shrinkage=self.shrinkage_used,
+            activity=self.user_weight_exponent,
+            popularity=self.item_weight_exponent,
         )
         method.refuse_factors()
         return method
@@ -213,11 +192,6 @@ class Frugal(FrugalRules, FederatedMethod):
         return self.min_support
 
     @property
-    def objective(self) -> Objective:
-        """What counts how much."""
-        return Objective(np.float32(1 + self.alpha), np.float32(self.unobserved_weight))
-
-    @property
     def kept(self) -> int:
         """Columns of the sums that item-item weights follow from: a vector and the constant 1 for each round."""
         return self.messages * self.columns if self.item_weights == "ridge" else 0
@@ -226,6 +200,11 @@ class Frugal(FrugalRules, FederatedMethod):
     def sketched(self) -> int:
         """Columns of the sketch."""
         return self.factors if self.step == "spectral" else 0
+
+    @property
+    def moments(self) -> int:
+        """Columns of Adam's moments."""
+        return self.factors if self.step == "adam" else 0
 
     @property
     def solved(self) -> int:
@@ -239,30 +218,26 @@ class Frugal(FrugalRules, FederatedMethod):
 
     def read(self, content: bytes) -> wire.RowsMessage:
         """Rows of the model, from bytes with a scale per row or as they are."""
-        broadcast = decode_frugal_broadcast(content, self.factors, self.n_items)
-        model = FrugalModel(rows_of(broadcast), broadcast.weights, np.array([broadcast.regulariser]))
-        near = decode_item_weights(content, self.n_items)
-        if near is not None and self.item_weights == "none":
+        message = decode_model(content, self.factors, self.n_items)
+        if message.part.item_weights is not None and self.item_weights == "none":
             raise BadMessage("The broadcast has item-item weights, and the federation announces none.")
-        model = with_item_weights(model, near)
-        return wire.RowsMessage(broadcast.round_number, broadcast.version, broadcast.items, model)
+        return message
 
     def write(self, broadcast: FrugalModel, rows: IntVector, *, round_number: int, version: int) -> bytes:
         """Rows of the model, as bytes with a scale per row or as they are."""
-        regulariser, weights = float(broadcast.regulariser[0]), broadcast.weights
-        sent = make_frugal_broadcast(self._rules(1), round_number, regulariser, broadcast.vectors, weights, rows)
-        near = broadcast.item_weights if len(rows) else None  # they change with the rows
-        return encode_frugal_broadcast(sent._replace(version=version), self.n_items, near)
+        return encode_model(
+            broadcast, rows, as_codes=self.encoding == "int8", round_number=round_number, version=version
+        )
 
     def as_read(self, broadcast: FrugalModel) -> FrugalModel:
         """Vectors as they are read from bytes; item-item weights with those of newer items."""
         read: FrugalModel = with_item_weights(broadcast, broadcast.item_weights)
-        return replace(read, vectors=published(self._rules(1), broadcast.vectors))
+        return replace(read, vectors=published(self, broadcast.vectors))
 
     def most_bytes(self) -> int:
         """All rows as floats, and their numbers."""
         near = most_bytes(self.n_items) if self.item_weights == "ridge" else 0
-        return near + frugal_broadcast_bytes(self.n_items, self.factors, all_rows=True, as_codes=False, weighted=True)
+        return near + model_bytes(self.n_items, self.factors, all_rows=True, as_codes=False, weighted=True)
 
     def covering(self, broadcast: FrugalModel, stage: int) -> Self:
         """Uploads cover the supported items, but for those of counts; until there are any, all carry counts."""
@@ -344,17 +319,14 @@ class Frugal(FrugalRules, FederatedMethod):
 
     # The server.
 
-    def _rules(self, users: int) -> FrugalRecipe:
-        """What a server step follows, for this many users."""
-        return rules_of(self, self.n_items, users)
-
     def initial_state(self) -> ServerState:
-        """Vectors drawn as a simulation draws them; without supported items, where items need support."""
-        first = first_shared(self._rules(1), self.initial_scale)
-        state = after(self._rules(1), without_ridge(ServerState, self), first)
-        if self.min_support == 1:
+        """Vectors drawn from the seed; without supported items, where items need support."""
+        state: ServerState = without_ridge(ServerState, self)
+        state = replace(state, regulariser=np.array([first_regulariser(self)]))
+        if self.min_support > 1:
             return state
-        return replace(state, vectors=np.zeros_like(state.vectors), weights=np.zeros_like(state.weights))
+        vectors = first_vectors(self, self.n_items, self.initial_scale)
+        return replace(state, vectors=vectors, weights=np.ones(self.n_items, dtype=np.float32))
 
     def broadcast(self, state: ServerState) -> FrugalModel:
         """Vectors, weights and lambda; and item-item weights."""
@@ -374,11 +346,14 @@ class Frugal(FrugalRules, FederatedMethod):
             counts, counters = aggregate.counts, aggregate.counters
         if others := aggregate.count - counters:
             sums = SummedMessages(aggregate.residuals, aggregate.squares, others)
-            state = stepped(self._rules(max(1, int(state.before[0]) + aggregate.enrolled)), state, sums)
+            state = stepped(self, state, sums, max(1, int(state.before[0]) + aggregate.enrolled))
+            if self.kept and state.seen.any():
+                state = with_item_weights(state, ridge_of(self, state))
         else:
             state = replace(state, folds=state.folds + 1)
         if counters:
-            state = with_counts(self._rules(1), state, counts, counters)
+            state = replace(state, counted=state.counted + counts, counters=state.counters + counters)
+            state = with_support(self, state)
         return replace(state, asks=np.array([self._next_stage(state)]))
 
     def _next_stage(self, state: ServerState) -> int:
@@ -400,7 +375,7 @@ class Frugal(FrugalRules, FederatedMethod):
 
     def max_upload(self) -> int:
         """An update of all items."""
-        return frugal_update_bytes(self.n_items, self.factors)
+        return update_bytes(self.n_items, self.factors)
 
     def shortened(self, update: FrugalUpdate, most_norm: float) -> Shortened:
         """The update with at most this norm of all of its numbers. Counts stay."""
@@ -415,7 +390,7 @@ class Frugal(FrugalRules, FederatedMethod):
         items = covered_items(self.min_support, broadcast.weights)
         vectors, weights = broadcast.vectors[items], broadcast.weights[items]
         regulariser = float(broadcast.regulariser[0])
-        why = why_implausible_frugal(self._rules(1), update, vectors, weights, broadcast.product, regulariser)
+        why = why_implausible_frugal(self, update, vectors, weights, broadcast.product, regulariser)
         if why is not None:
             raise BadMessage(why)
 
@@ -485,7 +460,7 @@ class Frugal(FrugalRules, FederatedMethod):
     def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
         """The arrays of the recommender of this name: vectors as clients read them."""
         settings = {name: getattr(self, name) for name in FrugalRules.__dataclass_fields__}
-        vectors = published(self._rules(1), arrays["vectors"])
+        vectors = published(self, arrays["vectors"])
         shared = {"item_vectors": vectors, "item_weights": arrays["weights"], "regulariser": arrays["regulariser"]}
         if self.item_weights == "ridge":
             near = FrugalModel(**arrays).item_weights or no_weights(len(vectors))
@@ -495,3 +470,21 @@ class Frugal(FrugalRules, FederatedMethod):
 
 ANNOUNCED = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support")
 """Settings that clients receive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FCF(Frugal):
+    """Federated collaborative filtering (Ammad-ud-din et al., 2019): the same client; the server steps with Adam."""
+
+    name = "fcf"
+    learning_rate: float = setting(DEFAULT_RATE, positive=True)
+    """Learning rate of the server (Adam)."""
+    beta1: float = setting(0.9, fraction=True, paper=True)
+    """Adam: decay of the first moment."""
+    beta2: float = setting(0.999, fraction=True, paper=True)
+    """Adam: decay of the second moment."""
+
+    @property
+    def step(self) -> Step:
+        """A step against the gradient."""
+        return "adam"

@@ -5,7 +5,7 @@ each guess x_u . y_i counts with a confidence c_ui. What is to be made small is
 
     sum over u, i of  a_u d_i c_ui (p_ui - x_u . y_i)^2   +   lambda (sum |x_u|^2 + sum |y_i|^2)
 
-with weights a_u of users and d_i of items (1 in FCF; server_steps.py has Frugal's), and c_ui =
+with weights a_u of users and d_i of items (1 in FCF; server_update.py has Frugal's), and c_ui =
 1 + alpha for what the user has and w for all else: w = 1, but 0 in the variant behind the tables of the FPL papers,
 where nothing is learnt from what a user does not have.
 

@@ -19,6 +19,7 @@ from federank.errors import SettingError
 from federank.federation import wire
 from federank.federation.method import Client, ClientResult, Records
 from federank.federation.wire import Array
+from federank.methods.frugal.bounds import CALM_ROUNDS, USUAL_JOINED, USUAL_PRIVATE
 from federank.methods.frugal.method import Frugal
 from federank.methods.frugal.private_messages import message_parts
 from federank.methods.frugal.private_plan import PrivatePlan, planned
@@ -31,10 +32,9 @@ from federank.methods.frugal.private_server import (
     received_from,
 )
 from federank.methods.frugal.protocol import covered_items, published
-from federank.methods.frugal.records import FrugalModel, ItemRows, PrivateParts, PrivateState, without_ridge
-from federank.methods.frugal.server_steps import CALM_ROUNDS, USUAL_JOINED, USUAL_PRIVATE
-from federank.methods.frugal.server_update import FEWEST_ITEMS, HALF, placed
-from federank.methods.frugal.settings import FrugalRules, FrugalSettings, Step, shrinkage_for
+from federank.methods.frugal.records import FrugalModel, ItemRows, PrivateParts, PrivateState, placed, without_ridge
+from federank.methods.frugal.server_update import FEWEST_ITEMS, HALF
+from federank.methods.frugal.settings import FrugalRules, FrugalSettings, Step
 from federank.secagg.ring import PRIVATE
 
 if TYPE_CHECKING:
@@ -149,12 +149,12 @@ class PrivateFrugal(Frugal):
         now = fold_of_cohort(
             self.plan,
             self.seed,
-            shrinkage_for(self),
+            self.shrinkage_used,
             folds,
             _restricted(known, items),
-            published(self._rules(1), known.vectors)[items],
+            published(self, known.vectors)[items],
             values,
-            1.0 if self.most_shown is None else self.most_shown,
+            self.exposure_cap,
             rounds,
             folds >= began + max(CALM_ROUNDS, self.messages),
         )
@@ -197,15 +197,18 @@ def private_form(method: Frugal, guarantee: Guarantee, clients: int) -> Any:
     rules: Mapping[str, Any] = {name: getattr(method, name) for name in FrugalRules.__dataclass_fields__}
     kept = dict.fromkeys(("activity", "popularity", "clip"))
     settings = FrugalSettings(**{**rules, **(kept if method.step == "private" else {})}, **guarantee._asdict())
-    plan = planned(settings.mu, method.messages, clients, method.n_items, method.factors)
-    bound = USUAL_JOINED if plan.joined else USUAL_PRIVATE
-    own = {"factors": plan.factors, "activity": 0.0, "shrinkage": shrinkage_for(settings)}
+    form = private_method(settings, method.n_items, clients)
+    bound = USUAL_JOINED if form.plan.joined else USUAL_PRIVATE
+    return replace(form, most_shown=bound if method.most_shown is None else method.most_shown)
+
+
+def private_method(settings: FrugalSettings, n_items: int, clients: int) -> PrivateFrugal:
+    """The method of settings with a guarantee, for rounds of this many clients."""
+    plan = planned(settings.mu, settings.messages, clients, n_items, settings.factors)
+    rules: dict[str, Any] = {name: getattr(settings, name) for name in FrugalRules.__dataclass_fields__}
+    rules |= {"factors": plan.factors, "activity": 0.0, "shrinkage": settings.shrinkage_used}
     return PrivateFrugal(
-        n_items=method.n_items,
-        uploads="secure",
-        noises=plan.deviations,
-        popularity_power=plan.power,
-        **{**rules, **own, "most_shown": bound if method.most_shown is None else method.most_shown},
+        n_items=n_items, uploads="secure", noises=plan.deviations, popularity_power=plan.power, **rules
     )
 
 

@@ -51,15 +51,6 @@ class Scratch(NamedTuple):
     whole: IntVector  # items x directions
 
 
-def directions_of(vectors: FloatMatrix, weights: FloatVector) -> Directions:
-    """From a broadcast: its vectors are D^-1 [V, q], its weights D^2."""
-    scales = np.sqrt(weights.astype(np.float64))
-    placed = vectors.astype(np.float64) * scales[:, None]
-    popular = placed[:, -1]
-    length = float(np.sqrt(popular @ popular))
-    return Directions(scales, np.ascontiguousarray(placed[:, :-1]), popular / length if length > 0 else popular)
-
-
 def new_scratch(n_items: int, columns: int) -> Scratch:
     """Scratch for one worker's messages of this many columns."""
     cells = n_items * columns
@@ -142,11 +133,19 @@ def _round_row_by_row(workspace: Any) -> None:
 
 @inlined
 def _message(
-    known: Any, items: Any, begin: Any, end: Any, seed: Any, user: Any, round_number: Any, workspace: Any
+    known: Any,
+    items: Any,
+    begin: Any,
+    end: Any,
+    seed: Any,
+    user: Any,
+    round_number: Any,
+    stage: Any,
+    workspace: Any,
 ) -> Any:
     """One message into `workspace.whole`; whether it is other than zeros."""
     pointing = False
-    if round_number == 0:
+    if stage == 0:
         pointing = _popularity_row(items, begin, end, workspace)
     else:
         pointing = _history_row(known, items, begin, end, workspace)
@@ -158,10 +157,10 @@ def _message(
 
 @compiled(allocates=False)
 def private_message(
-    known: Directions, profile: IntVector, seed: int, user: int, round_number: int, workspace: Scratch
+    known: Directions, profile: IntVector, seed: int, user: int, round_number: int, stage: int, workspace: Scratch
 ) -> bool:
     """One client's message into `workspace.whole`; whether it is other than zeros."""
-    return bool(_message(known, profile, 0, len(profile), seed, user, round_number, workspace))
+    return bool(_message(known, profile, 0, len(profile), seed, user, round_number, stage, workspace))
 
 
 @compiled(allocates=False)
@@ -169,16 +168,17 @@ def sum_private(
     known: Directions,
     starts: LongVector,
     items: IntVector,
-    people: IntVector,
+    clients: IntVector,
     seed: int,
     round_number: int,
+    stage: int,
     total: NDArray[np.uint32],
     workspace: Scratch,
 ) -> None:
     """Add these users' messages to a sum in the ring; in which order makes no difference."""
-    for place in range(len(people)):
-        user = people[place]
-        if _message(known, items, starts[user], starts[user + 1], seed, user, round_number, workspace):
+    for place in range(len(clients)):
+        user = clients[place]
+        if _message(known, items, starts[user], starts[user + 1], seed, user, round_number, stage, workspace):
             for cell in range(len(total)):
                 total[cell] += np.uint32(workspace.whole[cell])
 
@@ -189,7 +189,7 @@ def sum_private(
 _NOTHING = 1e-20
 
 
-def directions_at_home(vectors: FloatMatrix, weights: FloatVector) -> Directions:
+def directions_of(vectors: FloatMatrix, weights: FloatVector) -> Directions:
     """What a client of a later round works out from the model: vectors are D^-1 [V, q], weights D^2."""
     scales = np.sqrt(weights.astype(np.float64))
     placed = vectors.astype(np.float64) * scales[:, None]

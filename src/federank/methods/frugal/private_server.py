@@ -3,7 +3,7 @@
     first    how popular each item is, c, of at most 1; D = c^power, and the direction q of popularity. Directions to
              look in are drawn at random, long where a history is likely to be.
     later    A = C V with noise. Rows of little popularity are mostly noise, and are shrunk as Wiener's filter does.
-             Nystrom's formula gives C in the span of A, C ~ A (V'A)^-1 A' = U diag(sigma^2) U', as in server_steps.py;
+             Nystrom's formula gives C in the span of A, C ~ A (V'A)^-1 A' = U diag(sigma^2) U', as in server_update.py;
              what noise alone would make of V'A is the least that its eigenvalues may be.
 
 A user's scores are D^-1 (U f U' + q q' / 2) D p with f = 1 - lambda / sigma and lambda = shrinkage x sigma_F: of the
@@ -25,13 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
-from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, normal_rows
-from federank.federation.secure import simulated_noise
+from federank.federation.rng import ITEM_FACTORS, normal_rows
+from federank.methods.frugal.bounds import capped_items, hold_back, private_tastes, without_jumps
 from federank.methods.frugal.private_messages import directions_of
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of, planned
-from federank.methods.frugal.server_steps import capped_items, hold_back, private_tastes, without_jumps
 from federank.privacy.accountant import mu_for
-from federank.secagg.ring import C_INT, centred, in_ring, in_units
+from federank.secagg.ring import C_INT, centred, in_units
 
 # Few directions under much noise: all later rounds are read together.
 
@@ -102,19 +101,6 @@ FOLD_CONCENTRATION = 10.0
 """Signal is in few directions: in those that matter it is ten times what it is on average."""
 _LEAST_POPULARITY = 1e-3
 _LEAST_FILTER = 0.02
-
-
-def noise_of(plan: PrivatePlan, seed: int, round_number: int, length: int, server: int) -> NDArray[np.int64]:
-    """One server's noise on a round's sum, from named draws: in the service it is the operating system's."""
-    return simulated_noise(seed, round_number, plan.deviations[round_number], length, server)
-
-
-def with_both_noises(plan: PrivatePlan, seed: int, round_number: int, total: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The sum as it is published: modulo 2^32, with the noise of the leader and of the helper on it."""
-    noisy = total
-    for server in (SERVER, HELPER):
-        noisy = noisy + in_ring(noise_of(plan, seed, round_number, len(total), server))
-    return noisy
 
 
 def values_of(total: NDArray[np.uint32], columns: int) -> RealMatrix:

@@ -1,44 +1,22 @@
-"""Distribution: the server asks one cohort, and sends it the item vectors.
-
-Round t asks cohort t mod cohorts; of its users, those who are there and have a message left. Who is asked follows from
-the seed and the round alone.
-"""
+"""The parts of messages: uploads, written out or checked; item vectors as bytes; which items messages cover."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import BadMessage
-from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
 from federank.methods.frugal.item_weights import LEVELS as LEVELS
 from federank.methods.frugal.records import FrugalUpdate as FrugalUpdate
-from federank.methods.frugal.settings import FrugalRecipe
+from federank.methods.frugal.settings import FrugalRules
 from federank.secagg.ring import C_INT
-
-# What crosses the wire when implicit least squares are learnt, and what never does.
-
 
 SMALLEST_ROW = 1e-30
 """A row whose largest number is below this is sent as zeros: its scale would lose precision as a subnormal float."""
-
-
-class FrugalBroadcast(NamedTuple):
-    """The server's message to a client: the item vectors as of a round."""
-
-    round_number: int
-    version: int  # of the model: how many rounds have been folded into it
-    regulariser: float  # lambda: regularisation of a client's own vector
-    items: IntVector  # which rows, ascending: those of the supported items unless the client has some already;
-    # none while counts are asked for
-    weights: FloatVector  # d: how much each of these items counts when a client solves for its own vector
-    codes: NDArray[np.int8]  # one row of integers per item; no columns where vectors are sent as they are
-    scales: FloatVector  # what a row's integers are multiples of
-    vectors: FloatMatrix  # the rows as they are; no rows where codes are sent
 
 
 def is_count(update: FrugalUpdate) -> bool:
@@ -60,11 +38,6 @@ def dense(update: FrugalUpdate) -> Dense:
     return Dense(np.outer(update.strengths, scaled), np.outer(vector, scaled))
 
 
-def flat(message: Dense) -> RealVector:
-    """All numbers of a message in one row, as sums add them up: rows of items, then the square of the vector."""
-    return np.concatenate((message.residuals.ravel(), message.squares.ravel())).astype(np.float64)
-
-
 def rounded(vectors: FloatMatrix) -> tuple[NDArray[np.int8], FloatVector]:
     """Rows as integers from -127 to 127, and the scale of each row; rows below `SMALLEST_ROW` are zeros."""
     largest = np.abs(vectors).max(axis=1, initial=0)
@@ -77,11 +50,6 @@ def restored(codes: NDArray[np.int8], scales: FloatVector) -> FloatMatrix:
     """The rows that codes and scales stand for."""
     rows: FloatMatrix = codes.astype(np.float32) * scales[:, None]
     return rows
-
-
-def rows_of(broadcast: FrugalBroadcast) -> FloatMatrix:
-    """The rows of a broadcast, in either form."""
-    return restored(broadcast.codes, broadcast.scales) if broadcast.codes.shape[1] else broadcast.vectors
 
 
 def check_frugal_update(update: FrugalUpdate, factors: int, n_items: int) -> None:
@@ -104,71 +72,7 @@ def check_frugal_update(update: FrugalUpdate, factors: int, n_items: int) -> Non
         raise BadMessage(f"An Update is scaled down or not at all; its scale is {scale[0]:g}, and 0 to 1 is needed.")
 
 
-def check_private_update(update: IntVector, length: int) -> None:
-    """Refuse a private upload of another length, or one that is longer than an upload may be."""
-    if update.dtype != np.int32 or update.shape != (length,):
-        raise BadMessage(
-            f"An upload of this round has {length:,} integers of 32 bits; found {update.shape} of {update.dtype}."
-        )
-    # No number may be above C_INT either, so that squares cannot overflow.
-    if len(update) and (np.abs(update.astype(np.int64)).max() > C_INT or _squared(update) > C_INT**2):
-        raise BadMessage(f"An upload is longer than it may be: its norm in integers is above {C_INT:,}.")
-
-
-def _squared(update: IntVector) -> int:
-    return int(np.dot(update.astype(np.int64), update.astype(np.int64)))
-
-
-def choose_cohort(recipe: FrugalRecipe, round_number: int, spent: IntVector) -> IntVector:
-    """The users who take part in this round, ascending."""
-    asked = recipe.participants[recipe.cohort[recipe.participants] == round_number % recipe.cohorts]
-    able: IntVector = asked[spent[asked] < recipe.messages[asked]]
-    if len(recipe.trace):
-        there = recipe.trace[round_number % len(recipe.trace), able]
-    elif recipe.online < 1.0:
-        there = happens(draws_of_users(recipe.seed, able, ONLINE, round_number), recipe.online)
-    else:
-        return able
-    present: IntVector = able[there]
-    return present
-
-
-def attendance(recipe: FrugalRecipe, n_users: int) -> NDArray[np.bool_]:
-    """Rounds x users: who takes part when, over a full run; no one more often than they allow."""
-    there: NDArray[np.bool_] = np.zeros((recipe.rounds, n_users), dtype=np.bool_)
-    spent = np.zeros(n_users, dtype=np.int32)
-    for number in range(recipe.rounds):
-        asked = choose_cohort(recipe, number, spent)
-        there[number, asked] = True
-        spent[asked] += 1
-    return there
-
-
-def who_answers(recipe: FrugalRecipe, round_number: int, people: IntVector) -> IntVector:
-    """Those of the asked whose message arrives."""
-    if recipe.dropout <= 0:
-        return people
-    answering: IntVector = people[~happens(draws_of_users(recipe.seed, people, DROPOUT, round_number), recipe.dropout)]
-    return answering
-
-
-def draws_of_users(seed: int, people: IntVector, purpose: int, round_number: int) -> Any:
-    """One random word for each of these users."""
-    with words_wrap_around():
-        return words(np.uint32(seed), people.astype(np.uint32), purpose, np.uint32(round_number), np.uint32(0))[0]
-
-
 # Minimum support: the first message carries counts only, and later ones cover the items that enough users have.
-
-
-def is_counting(recipe: FrugalRecipe, weights: FloatVector) -> bool:
-    """Whether a round on a model with these weights of items asks for counts."""
-    return recipe.min_support > 1 and recipe.private is None and not weights.any()
-
-
-def supported_items(recipe: FrugalRecipe, weights: FloatVector) -> IntVector:
-    """The items that a message covers, ascending: those that weigh something, where items need support."""
-    return covered_items(recipe.min_support, weights)
 
 
 def covered_items(min_support: int, weights: FloatVector) -> IntVector:
@@ -190,28 +94,9 @@ def covered(items: IntVector, profile: IntVector) -> IntVector:
     return places[inside].astype(np.int32)
 
 
-def published(recipe: FrugalRecipe, vectors: FloatMatrix) -> FloatMatrix:
+def published(rules: FrugalRules, vectors: FloatMatrix) -> FloatMatrix:
     """The item vectors as clients read them: rounded where broadcasts carry bytes."""
-    return restored(*rounded(vectors)) if recipe.as_codes else vectors.copy()
-
-
-def make_frugal_broadcast(
-    recipe: FrugalRecipe,
-    round_number: int,
-    regulariser: float,
-    vectors: FloatMatrix,
-    weights: FloatVector,
-    items: IntVector | None = None,
-) -> FrugalBroadcast:
-    """The vectors of the supported items, or these rows, as a copy that no later round can change."""
-    sent_items = supported_items(recipe, weights) if items is None else items
-    rows = vectors[sent_items]
-    head = round_number, round_number, regulariser, sent_items, weights[sent_items]
-    if recipe.as_codes:
-        codes, scales = rounded(rows)
-        return FrugalBroadcast(*head, codes, scales, rows[:0])
-    no_codes: NDArray[np.int8] = np.zeros((len(rows), 0), dtype=np.int8)
-    return FrugalBroadcast(*head, no_codes, np.zeros(0, dtype=np.float32), rows)
+    return restored(*rounded(vectors)) if rules.encoding == "int8" else vectors.copy()
 
 
 def counts_of(n_items: int, profile: IntVector) -> FloatVector:

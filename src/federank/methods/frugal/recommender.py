@@ -15,17 +15,14 @@ from federank.errors import BadMessage, ModelError
 from federank.federation import wire
 from federank.federation.method import FederatedMethod
 from federank.methods.frugal import method
-from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
+from federank.methods.frugal.communication import count_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.item_weights import ItemWeights
+from federank.methods.frugal.private import PrivateFrugal
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of
-from federank.methods.frugal.protocol import published, supported_items
-from federank.methods.frugal.records import ServerState, without_ridge
+from federank.methods.frugal.protocol import covered_items
+from federank.methods.frugal.records import FrugalModel, ServerState, without_ridge
 from federank.methods.frugal.server_update import ridge_of
-from federank.methods.frugal.settings import (
-    FrugalRecipe,
-    FrugalSettings,
-    frugal_recipe,
-)
+from federank.methods.frugal.settings import FrugalSettings
 from federank.methods.frugal.simulation import FrugalFederation, vectors_at_home
 from federank.methods.recommender import Arrays, LearnsInRounds, made_from
 from federank.methods.sharing import (
@@ -63,23 +60,23 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         """The method's settings as those of few messages."""
         raise NotImplementedError
 
-    def recipe(self, train: Interactions) -> FrugalRecipe:
-        """The settings worked out for this population, with what everyone takes part with."""
+    def federation(self, train: Interactions) -> FrugalFederation:
+        """The federation of this population before its first round, with what everyone takes part with."""
         settings = self.implicit_settings()
-        trace = None if settings.trace is None else read_trace(settings.trace, train)
-        messages = messages_allowed(self.choices)
-        shared_profile = _shared_profile(self.choices, settings.seed, train)
-        sizes = train.profiles.sizes
-        return frugal_recipe(
-            settings, sizes, train.n_items, messages=messages, shared_profile=shared_profile, trace=trace
+        return FrugalFederation(
+            settings,
+            train.profiles,
+            train.n_items,
+            uploads=messages_allowed(self.choices),
+            shared_profiles=_shared_profiles(self.choices, settings.seed, train),
+            trace=None if settings.trace is None else read_trace(settings.trace, train),
         )
 
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted message by message."""
         data = self._fitted()
-        recipe = self.recipe(data)
-        supported = len(supported_items(recipe, self.item_weights))
-        counted = count_frugal_communication(recipe, data.n_users, len(data), self.report["rounds"], supported)
+        supported = len(covered_items(self.implicit_settings().min_support, self.item_weights))
+        counted = count_communication(self.federation(data), len(data), self.report["rounds"], supported)
         if self.ridge is not None:  # downloaded once, with the last model
             for way in ("down_dense", "down_changed"):
                 counted[way]["bytes"] += data.n_users * wire.size(self.ridge)
@@ -96,7 +93,8 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         With item-item weights it ends with the history itself, which they are applied to.
         """
         starts = np.array([0, len(profile)], dtype=np.int64)
-        vectors = vectors_at_home(self._alone(), *self._model(), Profiles(starts, profile))
+        model = FrugalModel(self.item_vectors, self.item_weights, np.array([self.regulariser]))
+        vectors = vectors_at_home(self._alone(), model, Profiles(starts, profile))
         vector: FloatVector = vectors[0]
         if self.ridge is None:
             return vector
@@ -112,41 +110,34 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         chosen = self._ask_all(self.implicit_settings(), train)
-        recipe = self.recipe(train)
-        federation = FrugalFederation.established(self.implicit_settings(), recipe, train.profiles)
-        epochs = recipe.rounds // recipe.cohorts
+        federation = self.federation(train)
+        epochs = federation.schedule.rounds // federation.schedule.cohorts
         self._play(federation, epochs, training_options, chosen)
-        if recipe.ridge:
-            self.ridge = ridge_of(recipe, federation.shared)
+        method, most_sent = federation.method, int(federation.sent.max(initial=0))
+        if method.item_weights == "ridge":
+            self.ridge = ridge_of(method, federation.state)
         self.report |= {
-            "messages": int(federation.spent.max(initial=0)),
+            "messages": most_sent,
             "regulariser": self.regulariser,
-            "skipped_users": int(train.n_users - len(recipe.participants)),
+            "skipped_users": int(train.n_users - len(federation.schedule.participants)),
             "epochs": epochs,
-            "supported_items": len(supported_items(recipe, self.item_weights)),
-            "items": recipe.n_items,
+            "supported_items": len(covered_items(method.min_support, self.item_weights)),
+            "items": method.n_items,
         }
-        if recipe.private is not None:
-            self.report |= guarantee(recipe.private, self.implicit_settings(), int(federation.spent.max(initial=0)))
+        if isinstance(method, PrivateFrugal):
+            self.report |= guarantee(method.plan, self.implicit_settings(), most_sent)
 
     def _follow(self, federation: FrugalFederation, threads: int) -> None:
-        recipe = federation.recipe
-        covered = federation.weights if recipe.min_support > 1 else np.ones_like(federation.weights)
-        self.item_vectors = published(recipe, federation.item_vectors) * (covered > 0)[:, None]
-        self.regulariser, self.item_weights = float(federation.regulariser[0]), federation.weights
-        self.user_vectors = vectors_at_home(recipe, *self._model(), federation.profiles, threads)
+        model = federation.model
+        self.item_vectors, self.item_weights = model.vectors, model.weights
+        self.regulariser = float(model.regulariser[0])
+        self.user_vectors = vectors_at_home(federation.method, model, federation.profiles, threads)
 
-    def _model(self) -> tuple[FloatMatrix, FloatVector, float]:
-        """What a client needs to solve for a vector."""
-        return self.item_vectors, self.item_weights, self.regulariser
-
-    def _alone(self) -> FrugalRecipe:
-        """The recipe of one user at home; nothing is sent."""
-        settings = replace(self.implicit_settings(), factors=self.item_vectors.shape[1])
-        if settings.guarantees:  # solving at home needs no plan of noise
-            settings = replace(settings, epsilon=None, sigma=None, rounding="drawn")
-        alone = replace(settings, cohorts=1, rounds=None, trace=None)
-        return frugal_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
+    def _alone(self) -> method.Frugal:
+        """The method of one user at home."""
+        settings, (n_items, factors) = self.implicit_settings(), self.item_vectors.shape
+        alike = method.Frugal(n_items=n_items, factors=factors, min_support=1)
+        return replace(alike, alpha=settings.alpha, unobserved_weight=settings.unobserved_weight)
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
@@ -210,7 +201,7 @@ def guarantee(plan: PrivatePlan, settings: FrugalSettings, messages: int) -> dic
     }
 
 
-def _shared_profile(choices: Choices, seed: int, train: Interactions) -> SharedProfiles:
+def _shared_profiles(choices: Choices, seed: int, train: Interactions) -> SharedProfiles:
     """What everyone takes part with; nothing to compute where that is everyone's full history."""
     refuse_coins(choices)
     complete = all(
@@ -264,7 +255,7 @@ class Frugal(FewMessages):
             vectors=self.item_vectors,
             weights=self.item_weights,
             regulariser=np.array([self.regulariser]),
-            sketch=_sketch_of(*self._model()),
+            sketch=_sketch_of(self.item_vectors, self.item_weights, self.regulariser),
             counts=np.asarray(counts, dtype=np.float64),
             received=np.array([float(people)]),
             before=np.array([people]),

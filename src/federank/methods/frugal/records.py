@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from federank._numerics.arrays import FloatVector, RealMatrix, RealVector
+from federank._numerics.arrays import FloatVector, IntVector, RealMatrix, RealVector
 from federank._numerics.topn import gram_matrix
 from federank.federation.method import Aggregate
 from federank.federation.wire import Array, array, values, zeros
@@ -52,9 +53,9 @@ class FrugalModel:
     @cached_property
     def directions(self) -> Directions:
         """What clients of a private federation look for."""
-        from federank.methods.frugal.private_messages import directions_at_home  # made from records
+        from federank.methods.frugal.private_messages import directions_of  # made from records
 
-        return directions_at_home(self.vectors, self.weights)
+        return directions_of(self.vectors, self.weights)
 
     @cached_property
     def supported(self) -> FrugalModel:
@@ -79,12 +80,21 @@ def with_item_weights(record: Any, item_weights: ItemWeights | None) -> Any:
     return replace(record, **{RIDGE + name: part for name, part in parts.items()})
 
 
+def placed(rows: NDArray[Any], items: IntVector, n_items: int) -> NDArray[Any]:
+    """Rows of these items among those of the full catalogue, which are zeros."""
+    table = np.zeros((n_items, *rows.shape[1:]), dtype=rows.dtype)
+    table[items] = rows
+    return table
+
+
 @dataclass(frozen=True, eq=False)
 class ServerState(FrugalModel):
     """The model, and what the next server step needs."""
 
     sketch: Array = array("items", "sketched", dtype="f8")  # spectral: what is known of all users' items
     curvature: Array = array("solved", "solved", dtype="f8")  # least squares: the mean of H
+    mean: Array = array("items", "moments")  # Adam: moments of past gradients
+    square: Array = array("items", "moments")
     counts: Array = array("items", dtype="f8")  # users of each item among those whose uploads are known
     received: Array = array(1, dtype="f8")  # how many uploads these are
     counted: Array = array("items", dtype="f8")  # users of each item by uploads of counts alone
@@ -123,6 +133,14 @@ class FrugalSums(Aggregate):
     squares: Array = array("columns", "columns", dtype="f8")
     counts: RealVector | None = None  # where the server reads uploads: users of each item, by uploads of counts
     counters: int = 0  # how many of those there are
+
+
+class SummedMessages(NamedTuple):
+    """All that the server takes from a round: the sums of `FrugalSums` for the items that uploads covered."""
+
+    residuals: RealMatrix  # S for every item, and the column of the constant 1
+    squares: RealMatrix  # H, with the row and column of the constant 1
+    messages: int
 
 
 @dataclass(eq=False, kw_only=True)

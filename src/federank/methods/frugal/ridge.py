@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
+from federank.methods.frugal.bounds import LEAST_ITEMS, LIST, shown_from
 from federank.methods.frugal.item_weights import MEAN_NEIGHBOURS, MOST_NEIGHBOURS, ItemWeights, no_weights, starts_of
 from federank.methods.frugal.protocol import LEVELS
-from federank.methods.frugal.server_steps import LEAST_ITEMS, LIST, shown_from
 
 MOST_RANK = 384
 REGULARISATION, SHARED_REGULARISATION, SHARED_POWER = 0.3, 50.0, 4

@@ -1,20 +1,17 @@
-"""Recipes of few messages: Frugal, and FCF as its special case, each as one value.
+"""Settings of Frugal: its rules, which the method has too (method.py), and those of a simulation.
 
-A recipe is settings worked out for a population. `messages` is a guarantee of each client, for its lifetime;
-`cohorts` divides
-the users, for its lifetime too, so that a round needs only one cohort and every client still uploads `messages` times.
+`messages` is a guarantee of each client, for its lifetime; `cohorts` divides the users, for its lifetime too, so that a
+round needs only one cohort and every client still uploads `messages` times.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from federank._numerics.arrays import IntVector, LongVector
 from federank.checks import (
     check_fields,
     check_fraction,
@@ -25,12 +22,9 @@ from federank.checks import (
 )
 from federank.errors import SettingError
 from federank.federation.method import AUTO, setting
-from federank.federation.rng import COHORT, words, words_wrap_around
 from federank.methods.frugal.objective import Objective
-from federank.methods.frugal.private_plan import PrivatePlan, planned
 from federank.privacy.accountant import mu_for
 from federank.privacy.policy import Policy, SharedProfileSettings
-from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
 DEFAULT_FACTORS, MOST_DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 96, 0.3, 0.4
 DEFAULT_SHRINKAGE, PRIVATE_SHRINKAGE = 0.95, 0.9
@@ -43,7 +37,7 @@ _OF_ADAM = {"learning_rate": None, "beta1": 0.9, "beta2": 0.999}
 _NO_STEPS = "the server solves for the items in closed form, and takes no steps of Adam (server adam does)"
 
 Step = Literal["spectral", "solve", "adam", "private"]
-"""What the server does with the sums (server_steps.py)."""
+"""What the server does with the sums (server_update.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +94,35 @@ class FrugalRules:
     def counts_first(self) -> bool:
         """Whether the first upload carries counts only."""
         return self.min_support > 1
+
+    @property
+    def objective(self) -> Objective:
+        """What counts how much."""
+        return Objective(np.float32(1 + self.alpha), np.float32(self.unobserved_weight))
+
+    @property
+    def shrinkage_used(self) -> float:
+        """Lambda over the smallest singular value that is kept: as chosen, or as suits sums with or without noise."""
+        if self.shrinkage is not None:
+            return self.shrinkage
+        return PRIVATE_SHRINKAGE if self.step == "private" else DEFAULT_SHRINKAGE
+
+    @property
+    def user_weight_exponent(self) -> float:
+        """`activity`, as chosen or as suits the server step."""
+        usual = DEFAULT_ACTIVITY if self.step == "spectral" else 0.0
+        return usual if self.activity is None else self.activity
+
+    @property
+    def item_weight_exponent(self) -> float:
+        """`popularity`, as chosen or as suits the server step."""
+        usual = DEFAULT_POPULARITY if self.step == "spectral" else 0.0
+        return usual if self.popularity is None else self.popularity
+
+    @property
+    def exposure_cap(self) -> float:
+        """`most_shown`; 1 where there is none."""
+        return 1.0 if self.most_shown is None else self.most_shown
 
     def check_rules(self) -> None:
         """Refuse values that no federation can have."""
@@ -240,136 +263,8 @@ class FrugalSettings(FrugalRules, SharedProfileSettings):
         return mu_for(self.epsilon, self.delta)
 
 
-class FrugalRecipe(NamedTuple):
-    """Settings worked out for a population; plain numbers and arrays that every engine can use."""
-
-    seed: int
-    factors: int
-    n_items: int
-    objective: Objective
-    regulariser: float  # lambda; negative: it follows from the sums
-    shrinkage: float  # lambda over the smallest singular value, where it follows from the sums
-    step: Step
-    activity: float  # users who take part with n items weigh n^-activity
-    popularity: float  # items of n users weigh n^-popularity (1 - 1/n)
-    damping: float
-    learning_rate: float
-    beta1: float
-    beta2: float
-    as_codes: bool  # broadcasts
-    clip: float  # the most length of a message; 0 where none is clipped
-    participants: IntVector  # the users who can take part: all who have something to take part with
-    cohort: IntVector  # per user: the one they belong to for its lifetime; -1 for those who never take part
-    cohorts: int
-    messages: IntVector  # per user: how many they allow over their lifetime
-    rounds: int
-    shared_profile: SharedProfiles  # what everyone takes part with, where it is not their history
-    online: float
-    trace: NDArray[np.bool_]  # rounds x users; no rows where there is none
-    dropout: float
-    private: PrivatePlan | None = None  # the noise of each round, where sums carry any
-    rounds_on_average: bool = False  # messages of sums with noise count as what their rounding is on average
-    most_shown: float = 1.0  # the share of users to whom one item may be shown; 1: no bound
-    ridge: bool = False  # item-item weights follow from the sums of all rounds, which are kept for it
-    min_support: int = 1  # items of fewer users are in no message after the first; 1: all are in all of them
-    initial_scale: float = 0.1  # deviation of the first values of item vectors
-
-
-def frugal_recipe(
-    settings: FrugalSettings,
-    sizes: LongVector,
-    n_items: int,
-    *,
-    messages: IntVector | None = None,
-    shared_profile: SharedProfiles = AS_HISTORIES_ARE,
-    trace: NDArray[np.bool_] | None = None,
-) -> FrugalRecipe:
-    """Work the settings out for users with histories of these sizes over a catalogue of `n_items`.
-
-    `messages` is how many each of them allows, where that is fewer than the settings; `shared` is what they take part
-    with, where their policies make that another thing than their history.
-    """
-    n_users = len(sizes)
-    allowed = np.full(n_users, settings.messages, dtype=np.int32)
-    if messages is not None:
-        allowed = np.minimum(allowed, messages).astype(np.int32)
-    own_sizes = np.diff(shared_profile.starts) if len(shared_profile.starts) else sizes
-    participants = np.flatnonzero((own_sizes > 0) & (allowed > 0)).astype(np.int32)
-    _refuse_impossible(settings, len(participants), n_items)
-    plan = None
-    if settings.guarantees:
-        plan = planned(settings.mu, settings.messages, len(participants), n_items, settings.factors)
-    return FrugalRecipe(
-        seed=settings.seed,
-        factors=factors_for(settings, n_users, n_items) if plan is None else plan.factors,
-        n_items=n_items,
-        objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
-        regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
-        shrinkage=shrinkage_for(settings),
-        step=settings.step,
-        activity=weight_for(settings, settings.activity, DEFAULT_ACTIVITY),
-        popularity=weight_for(settings, settings.popularity, DEFAULT_POPULARITY),
-        damping=settings.damping,
-        learning_rate=DEFAULT_RATE if settings.learning_rate is None else settings.learning_rate,
-        beta1=settings.beta1,
-        beta2=settings.beta2,
-        as_codes=settings.encoding == "int8",
-        clip=settings.clip or 0.0,
-        participants=participants,
-        cohort=cohorts_of(settings.seed, participants, settings.cohorts, n_users),
-        cohorts=settings.cohorts,
-        messages=allowed,
-        rounds=settings.rounds or settings.messages * settings.cohorts,
-        shared_profile=shared_profile,
-        online=settings.online,
-        trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
-        dropout=settings.dropout,
-        private=plan,
-        rounds_on_average=settings.rounding == "mean",
-        most_shown=1.0 if settings.most_shown is None else settings.most_shown,
-        ridge=settings.item_weights == "ridge",
-        min_support=settings.min_support,
-        initial_scale=settings.initial_scale,
-    )
-
-
 COHORTS = 10
 """Where a server averages, it does as in a simulation with this many cohorts: max(1/t, 1.5/COHORTS)."""
-
-
-def rules_of(rules: FrugalRules, n_items: int, users: int) -> FrugalRecipe:
-    """What a step of a real server follows: of users it knows how many there are."""
-    all_users: IntVector = np.broadcast_to(np.int32(0), (users,))
-    return FrugalRecipe(
-        seed=rules.seed,
-        factors=rules.factors,
-        n_items=n_items,
-        objective=Objective(np.float32(1 + rules.alpha), np.float32(rules.unobserved_weight)),
-        regulariser=-1.0 if rules.regulariser is None else rules.regulariser,
-        shrinkage=shrinkage_for(rules),
-        step=rules.step,
-        activity=weight_for(rules, rules.activity, DEFAULT_ACTIVITY),
-        popularity=weight_for(rules, rules.popularity, DEFAULT_POPULARITY),
-        damping=rules.damping,
-        learning_rate=DEFAULT_RATE,
-        beta1=0.9,
-        beta2=0.999,
-        as_codes=rules.encoding == "int8",
-        clip=rules.clip or 0.0,
-        participants=all_users,
-        cohort=all_users,
-        cohorts=COHORTS,
-        messages=all_users,
-        rounds=rules.messages,
-        shared_profile=AS_HISTORIES_ARE,
-        online=1.0,
-        trace=np.zeros((0, 0), dtype=np.bool_),
-        dropout=0.0,
-        most_shown=1.0 if rules.most_shown is None else rules.most_shown,
-        ridge=rules.item_weights == "ridge",
-        min_support=rules.min_support,
-        initial_scale=rules.initial_scale,
-    )
 
 
 def factors_for(settings: FrugalRules, people: int | None, n_items: int) -> int:
@@ -381,33 +276,6 @@ def factors_for(settings: FrugalRules, people: int | None, n_items: int) -> int:
         filled = min(filled, people // _PEOPLE_A_FACTOR)
     wanted = min(max(DEFAULT_FACTORS, n_items // _MANY_ITEMS_A_FACTOR), MOST_DEFAULT_FACTORS)
     return min(wanted, max(filled, _FEWEST_FACTORS), n_items)
-
-
-def shrinkage_for(settings: FrugalRules) -> float:
-    """Lambda over the smallest singular value that is kept: as chosen, or as suits sums with or without noise."""
-    if settings.shrinkage is not None:
-        return settings.shrinkage
-    return PRIVATE_SHRINKAGE if settings.step == "private" else DEFAULT_SHRINKAGE
-
-
-def weight_for(settings: FrugalRules, chosen: float | None, usual: float) -> float:
-    """An exponent as chosen, or as suits the server step."""
-    if chosen is not None:
-        return chosen
-    return usual if settings.step == "spectral" else 0.0
-
-
-def cohorts_of(run_seed: int, participants: IntVector, cohorts: int, n_users: int) -> IntVector:
-    """Everyone's cohort, for its lifetime: as even as can be, in an order drawn from each user's own word."""
-    cohort = np.full(n_users, -1, dtype=np.int32)
-    if cohorts == 1:
-        cohort[participants] = 0
-        return cohort
-    with words_wrap_around():
-        drawn = words(np.uint32(run_seed), participants.astype(np.uint32), COHORT, np.uint32(0), np.uint32(0))[0]
-    order = np.lexsort((participants, drawn))
-    cohort[participants[order]] = np.arange(len(order)) * cohorts // len(order)
-    return cohort
 
 
 _NOT_BESIDE_NOISE = {
@@ -446,19 +314,3 @@ def _refuse_beside_noise(settings: FrugalSettings) -> None:
         )
     if settings.factors is not None and settings.factors < 2:
         raise SettingError("factors is 1, but sums with noise need 2 or more: one of them is popularity.")
-
-
-def _refuse_impossible(settings: FrugalSettings, able: int, n_items: int) -> None:
-    if not able:
-        raise SettingError(
-            "No one can take part: everyone has paused, allows no message or has nothing to take part with. More "
-            "history, or policies that share more, are needed."
-        )
-    if settings.factors is not None and settings.factors > n_items:
-        raise SettingError(
-            f"factors is {settings.factors}, but there are only {n_items:,} items; ask for at most as many factors."
-        )
-    if settings.cohorts > able:
-        raise SettingError(
-            f"cohorts is {settings.cohorts:,}, but only {able:,} people can take part; ask for at most as many cohorts."
-        )

@@ -29,16 +29,15 @@ from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix, RealVe
 from federank.audit.observer import draw_users
 from federank.data.interactions import Profiles
 from federank.federation.rng import HELPER, SERVER
-from federank.methods.frugal.private_messages import directions_of
-from federank.methods.frugal.private_server import noise_of
-from federank.methods.frugal.protocol import is_counting, published, supported_items
+from federank.federation.schedule import Schedule
+from federank.federation.wire import rows_of
+from federank.methods.frugal.private import PrivateFrugal
 from federank.methods.frugal.recommender import FewMessages
+from federank.methods.frugal.records import SummedMessages
 from federank.methods.frugal.ridge import Block as Together
 from federank.methods.frugal.ridge import co_occurrences, through_model
-from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import ridge_of
-from federank.methods.frugal.settings import FrugalRecipe
-from federank.methods.frugal.simulation import FrugalFederation, play, vectors_at_home
+from federank.methods.frugal.simulation import FrugalFederation, noise_of, play, vectors_at_home
 from federank.secagg.ring import in_units
 
 LIST = 10
@@ -63,37 +62,32 @@ class SumsKept:
     def __init__(self, federation: FrugalFederation) -> None:
         self._federation = federation
         self._blocks: list[Block] = []
-        self._counts = np.zeros(federation.recipe.n_items)
+        self._counts = np.zeros(federation.method.n_items)
 
     def watch(self, sums: SummedMessages, noise: float = 0.0) -> None:
         """Keep the sums of a round before it is folded: the model is still the one that its clients have."""
-        federation = self._federation
-        recipe, weights = federation.recipe, federation.weights
+        federation, items = self._federation, self._federation.items
         if not sums.messages:
             return
-        if is_counting(recipe, weights):
-            self._counts += sums.residuals[:, 0]
+        if not federation.stage:
+            self._counts = self._counts + sums.residuals[:, 0]
             return
-        items = supported_items(recipe, weights)
-        sent_vectors, own = published(recipe, federation.item_vectors)[items], weights[items]
-        if recipe.private is not None:
-            if federation.round_number == 0:
-                self._counts = sums.residuals[:, 0].copy()
-                return
-            known = directions_of(sent_vectors, own)
+        model = rows_of(federation.model, items)
+        if federation.is_private:
+            known = model.directions
             scales = np.maximum(known.scales, np.finfo(np.float32).tiny)[:, None]
             self._blocks.append(Block(items, sums.residuals / scales, known.wanted * scales, noise))
             return
-        liked, unobserved = float(recipe.objective.liked), float(recipe.objective.unobserved)
-        products = (sums.residuals + unobserved * sent_vectors @ sums.squares[:-1]) / liked
-        through = through_model(sent_vectors, own, float(federation.regulariser[0]))
+        liked, unobserved = (float(part) for part in federation.method.objective)
+        products = (sums.residuals + unobserved * model.vectors @ sums.squares[:-1]) / liked
+        through = through_model(model.vectors, model.weights, float(model.regulariser[0]))
         self._blocks.append(Block(items, products[:, :-1], through, 0.0))
         self._counts[items] = products[:, -1]
 
     @property
     def is_noisy(self) -> bool:
         """Whether sums are of integers with noise, whose counts are not those of the co-occurrences."""
-        return self._federation.recipe.private is not None
+        return self._federation.is_private
 
     @property
     def popularity(self) -> RealVector:
@@ -131,27 +125,23 @@ def guess_from_sums(kept: SumsKept, known: list[IntVector], n_items: int, *, cos
 
 def guess_from_model(federation: FrugalFederation, known: list[IntVector]) -> FloatMatrix:
     """Users x items: the scores of the vector that explains the known items."""
-    recipe = federation.recipe
-    sent_vectors = published(recipe, federation.item_vectors) * (federation.weights > 0)[:, None]
+    model = federation.model
     starts = np.concatenate(([0], np.cumsum([len(theirs) for theirs in known]))).astype(np.int64)
     profiles = Profiles(starts, np.concatenate(known).astype(np.int32))
-    model = sent_vectors, federation.weights, float(federation.regulariser[0])
-    vectors = vectors_at_home(recipe, *model, profiles)
-    guess: FloatMatrix = vectors @ sent_vectors.T
+    guess: FloatMatrix = vectors_at_home(federation.method, model, profiles) @ model.vectors.T
     return guess
 
 
 def as_seen(sees: str, federation: FrugalFederation, sums: SummedMessages) -> tuple[SummedMessages, float]:
     """A round's sums without the noise that an observer knows, and the deviation of what it does not know."""
-    recipe, number = federation.recipe, federation.round_number
-    if recipe.private is None or not sums.messages:
+    method = federation.method
+    if not isinstance(method, PrivateFrugal) or not sums.messages:
         return sums, 0.0
     own = {"leader": (SERVER,), "helper": (HELPER,), "outsider": ()}.get(sees, (SERVER, HELPER))
     residuals = sums.residuals.copy()
     for server in own:
-        noise = noise_of(recipe.private, recipe.seed, number, residuals.size, server)
-        residuals -= in_units(noise, 1.0).reshape(residuals.shape)
-    unknown = recipe.private.noise(number) * math.sqrt((2 - len(own)) / 2)
+        residuals -= in_units(noise_of(federation, residuals.size, server), 1.0).reshape(residuals.shape)
+    unknown = method.plan.noise(federation.stage) * math.sqrt((2 - len(own)) / 2)
     return sums._replace(residuals=residuals), unknown
 
 
@@ -162,12 +152,12 @@ class Targets(NamedTuple):
     known: list[IntVector]  # of each user: the items that the attacker knows
 
     @classmethod
-    def drawn(cls, recipe: FrugalRecipe, profiles: Profiles, users: int, known: int) -> Targets:
+    def drawn(cls, schedule: Schedule, profiles: Profiles, users: int, known: int) -> Targets:
         """Users of at least twice as many items as are known, fewer than half of all, drawn with the seed."""
-        able = recipe.participants[profiles.sizes[recipe.participants] >= 2 * known]
-        wanted = min(users, MOST_USERS, len(recipe.participants) // 2)
-        chosen = np.sort(draw_users(recipe.seed, able, None)[:wanted])
-        rng = np.random.default_rng([recipe.seed, known])
+        able = schedule.participants[profiles.sizes[schedule.participants] >= 2 * known]
+        wanted = min(users, MOST_USERS, len(schedule.participants) // 2)
+        chosen = np.sort(draw_users(schedule.seed, able, None)[:wanted])
+        rng = np.random.default_rng([schedule.seed, known])
         return cls(chosen, [np.sort(rng.choice(profiles.of(int(user)), known, replace=False)) for user in chosen])
 
     def right(self, profiles: Profiles, guess: FloatMatrix) -> RealVector:
@@ -186,20 +176,21 @@ def side_knowledge(
 ) -> dict[str, dict[str, Any]]:
     """What each of this observer's attacks gets right who knows some items of a user; nothing where none can be."""
     data = model.training
-    recipe, settings = model.recipe(data), model.implicit_settings()
-    targets = Targets.drawn(recipe, data.profiles, users, known)
+    schedule = model.federation(data).schedule
+    targets = Targets.drawn(schedule, data.profiles, users, known)
     if not len(targets.users):
         return {}
-    others = np.setdiff1d(recipe.participants, targets.users).astype(np.int32)
+    others = np.setdiff1d(schedule.participants, targets.users).astype(np.int32)
     guesses: list[dict[str, FloatMatrix]] = []
-    for participants in (recipe.participants, others):
-        federation = FrugalFederation.established(settings, recipe._replace(participants=participants), data.profiles)
-        kept = [SumsKept(federation) for _ in range(recipe.cohorts)]
+    for participants in (schedule.participants, others):
+        federation = model.federation(data)
+        federation.schedule = schedule._replace(participants=participants)
+        kept = [SumsKept(federation) for _ in range(schedule.cohorts)]
 
         def watch(_: IntVector, sums: SummedMessages, federation: Any = federation, kept: Any = kept) -> None:
-            kept[federation.round_number % recipe.cohorts].watch(*as_seen(sees, federation, sums))
+            kept[federation.round_number % schedule.cohorts].watch(*as_seen(sees, federation, sums))
 
-        play(federation, recipe.rounds, watch=watch)
+        play(federation, schedule.rounds, watch=watch)
         guesses.append(_guesses(sees, federation, kept, targets))
     popular = targets.right(data.profiles, np.tile(data.popularity, (len(targets.users), 1)))
     return {
@@ -211,22 +202,21 @@ def side_knowledge(
 def _guesses(sees: str, federation: FrugalFederation, kept: list[SumsKept], targets: Targets) -> dict[str, FloatMatrix]:
     if sees == "outsider":
         low_rank = guess_from_model(federation, targets.known)
-        if not federation.recipe.ridge:
+        if federation.method.item_weights == "none":
             return {"model": low_rank}
         histories = np.zeros(low_rank.shape, dtype=np.float32)
         for row, theirs in enumerate(targets.known):
             histories[row, theirs] = 1
         return {
             "model": low_rank,
-            "weights": ridge_of(federation.recipe, federation.shared).scores(histories, low_rank),
+            "weights": ridge_of(federation.method, federation.state).scores(histories, low_rank),
         }
-    n_items, found = federation.recipe.n_items, {}
+    n_items, found = federation.method.n_items, {}
     for name, cosine in (("shares", False), ("cosines", True)):
         guess = np.zeros((len(targets.users), n_items), dtype=np.float32)
-        for cohort in np.unique(
-            federation.recipe.cohort[targets.users]
-        ).tolist():  # whose rounds a user was in is known
-            rows = np.flatnonzero(federation.recipe.cohort[targets.users] == cohort)
+        cohorts = federation.schedule.cohort[targets.users]  # whose rounds a user was in is known
+        for cohort in np.unique(cohorts).tolist():
+            rows = np.flatnonzero(cohorts == cohort)
             known = [targets.known[row] for row in rows]
             guess[rows] = guess_from_sums(kept[cohort], known, n_items, cosine=cosine)
         found[name] = guess

@@ -1,156 +1,222 @@
-"""A federation of few messages, in memory: the shared model, how many messages everyone has sent, and how far it is.
+"""Simulation of Frugal and FCF: server and clients between two rounds, and the engines.
 
-What an engine works on. `item_vectors`, `regulariser`, `sketch`, `mean` and `square` are the server's (see
-server_update.py); profiles and `spent` are the clients'. A client keeps no vector between rounds: it is
-solved again from the history whenever it is needed.
+The method's functions are the maths (method.py, private.py). The compiled engine sums the uploads of many clients in
+kernels, partition by partition; the reference engine calls the client's functions. A client keeps no vector between
+rounds: it is solved again from the history whenever it is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealMatrix
 from federank._numerics.compiling import at_once
 from federank._numerics.rows import padded_width
 from federank._numerics.topn import gram_matrix
 from federank.data.interactions import Profiles
+from federank.errors import SettingError
+from federank.federation import wire
+from federank.federation.rng import HELPER, SERVER
+from federank.federation.schedule import Schedule, arriving, cohorts_of, selected
+from federank.federation.secure import simulated_noise
 from federank.methods.frugal.kernels import RoundContext, Sums, add_up, new_workspace, solve_users, sum_messages
+from federank.methods.frugal.method import FCF, Frugal
 from federank.methods.frugal.objective import refuse_singular
-from federank.methods.frugal.private_messages import Directions, directions_of, new_scratch, sum_private
-from federank.methods.frugal.protocol import choose_cohort, is_counting, published, supported_items, who_answers
-from federank.methods.frugal.server_steps import SummedMessages
-from federank.methods.frugal.server_update import FrugalState, first_shared, fold, private_columns, published_sum
-from federank.methods.frugal.settings import FrugalRecipe, FrugalSettings
-from federank.privacy.population import AS_HISTORIES_ARE, all_shared_items
+from federank.methods.frugal.private import PrivateFrugal, private_method
+from federank.methods.frugal.private_messages import Directions, new_scratch, sum_private
+from federank.methods.frugal.private_server import noisy_counts, values_of
+from federank.methods.frugal.protocol import covered_items
+from federank.methods.frugal.records import FrugalModel, ItemRows, SummedMessages
+from federank.methods.frugal.server_update import HALF, refuse_few_items, stepped, with_support
+from federank.methods.frugal.settings import DEFAULT_RATE, FrugalRules, FrugalSettings, factors_for
+from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles, all_shared_items
 from federank.secagg.ring import C_INT, in_ring
 from federank.simulation.cluster import Spread, partition_starts
 from federank.simulation.federated import EngineName, Open, Tables
 
 
-@dataclass(eq=False)
+def method_of(settings: FrugalSettings, n_items: int, n_users: int, participants: int) -> Frugal:
+    """The method of these settings for a population."""
+    if settings.guarantees:
+        return private_method(settings, n_items, participants)
+    rules: dict[str, Any] = {name: getattr(settings, name) for name in FrugalRules.__dataclass_fields__}
+    rules |= {"n_items": n_items, "factors": factors_for(settings, n_users, n_items)}
+    rules |= {"messages": settings.rounds or settings.messages * settings.cohorts}  # all rounds' sums are kept
+    rules |= {"activity": settings.user_weight_exponent, "popularity": settings.item_weight_exponent}
+    if settings.server == "solve":
+        return Frugal(**rules)
+    rate = DEFAULT_RATE if settings.learning_rate is None else settings.learning_rate
+    return FCF(**rules, learning_rate=rate, beta1=settings.beta1, beta2=settings.beta2)
+
+
+def schedule_of(
+    settings: FrugalSettings, sizes: LongVector, uploads: IntVector | None, trace: NDArray[np.bool_] | None
+) -> Schedule:
+    """Who takes part when, of users who take part with so many items; `uploads` is how many each of them allows."""
+    n_users = len(sizes)
+    allowed = np.full(n_users, settings.messages, dtype=np.int32)
+    if uploads is not None:
+        allowed = np.minimum(allowed, uploads).astype(np.int32)
+    able = np.flatnonzero((sizes > 0) & (allowed > 0)).astype(np.int32)
+    if not len(able):
+        raise SettingError(
+            "No one can take part: everyone has paused, allows no message or has nothing to take part with. More "
+            "history, or policies that share more, are needed."
+        )
+    if settings.cohorts > len(able):
+        raise SettingError(
+            f"cohorts is {settings.cohorts:,}, but only {len(able):,} people can take part; ask for at most as many "
+            "cohorts."
+        )
+    rounds = settings.rounds or settings.messages * settings.cohorts
+    schedule = Schedule(settings.seed, rounds, settings.online, settings.dropout, able, allowed, settings.cohorts)
+    schedule = schedule._replace(cohort=cohorts_of(settings.seed, able, settings.cohorts, n_users))
+    return schedule if trace is None else schedule._replace(trace=trace)
+
+
 class FrugalFederation:
     """Server and clients of a simulation between two rounds."""
 
-    recipe: FrugalRecipe
-    profiles: Profiles  # full histories
-    item_vectors: FloatMatrix
-    regulariser: RealVector  # one number
-    sketch: RealMatrix
-    mean: FloatMatrix
-    square: FloatMatrix
-    weights: FloatVector
-    counts: RealVector
-    received: RealVector  # one number: how many messages the sketch stands for
-    spent: IntVector  # messages that each client has sent
-    seen: FloatMatrix
-    through: FloatMatrix
-    round_number: int = 0
+    def __init__(
+        self,
+        settings: FrugalSettings,
+        profiles: Profiles,
+        n_items: int,
+        *,
+        uploads: IntVector | None = None,
+        shared_profiles: SharedProfiles = AS_HISTORIES_ARE,
+        trace: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """A federation before its first round; `profiles` are the full histories."""
+        if settings.factors is not None and settings.factors > n_items:
+            raise SettingError(
+                f"factors is {settings.factors}, but there are only {n_items:,} items; ask for at most as many factors."
+            )
+        self.profiles, self.shared_profiles = profiles, shared_profiles
+        self.schedule = schedule_of(settings, self.shared_profile.sizes, uploads, trace)
+        n_users, participants = len(profiles.sizes), len(self.schedule.participants)
+        self.method = method_of(settings, n_items, n_users, participants)
+        self.rounds_on_average = settings.rounding == "mean"
+        self.sent: IntVector = np.zeros(n_users, dtype=np.int32)  # uploads of each client
+        self.round_number = 0
+        self.state = self.method.initial_state()
 
-    @classmethod
-    def established(cls, settings: FrugalSettings, recipe: FrugalRecipe, profiles: Profiles) -> FrugalFederation:
-        """A federation before its first round."""
-        first = first_shared(recipe, settings.initial_scale)
-        spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)
-        regulariser, received = np.array([first.regulariser]), np.array([first.received])
-        server = (
-            first.vectors,
-            regulariser,
-            first.sketch,
-            first.mean,
-            first.square,
-            first.weights,
-            first.counts,
-            received,
-        )
-        return cls(recipe, profiles, *server, spent, first.seen, first.through)
+    @property
+    def state(self) -> Any:
+        """The server's state; a checkpoint restores its arrays by the names of `tables`."""
+        kind = self.method.records.state
+        return kind(**{part.name: getattr(self, f"server/{part.name}") for part in wire.arrays(kind)})
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        for name, part in wire.values(state).items():
+            setattr(self, f"server/{name}", part)
+
+    @property
+    def model(self) -> FrugalModel:
+        """What clients have now."""
+        return self.method.as_read(self.method.broadcast(self.state))
 
     @cached_property
     def shared_profile(self) -> Profiles:
         """What everyone takes part with."""
-        return all_shared_items(self.recipe.shared_profile, self.profiles)
+        return all_shared_items(self.shared_profiles, self.profiles)
 
     @property
-    def shared(self) -> FrugalState:
-        """What the server holds, as the protocol speaks of it."""
-        return FrugalState(
-            self.item_vectors,
-            float(self.regulariser[0]),
-            self.sketch,
-            self.mean,
-            self.square,
-            self.weights,
-            self.counts,
-            float(self.received[0]),
-            self.round_number,
-            self.seen,
-            self.through,
-        )
+    def is_private(self) -> bool:
+        """Whether rounds are secure sums of integers."""
+        return isinstance(self.method, PrivateFrugal)
 
-    def covering(self) -> FrugalFederation:
-        """The same federation over the items that its next messages cover."""
-        items = supported_items(self.recipe, self.weights)
-        if len(items) == self.recipe.n_items or is_counting(self.recipe, self.weights):
-            return self
-        return replace(
-            self,
-            recipe=self.recipe._replace(n_items=len(items), shared_profile=AS_HISTORIES_ARE, min_support=1),
-            profiles=restricted(self.shared_profile, items, self.recipe.n_items),
-            item_vectors=self.item_vectors[items],
-            weights=self.weights[items],
-        )
+    @property
+    def stage(self) -> int:
+        """Which upload the next round asks for: 0 for counts or popularity."""
+        if self.is_private:
+            return self.method.stage(self.state)
+        return int(self.method.min_support == 1 or bool(self.state.weights.any()))
 
-    def take(self, shared: FrugalState) -> None:
-        """Keep what the server holds now."""
-        self.item_vectors, self.sketch = shared.vectors, shared.sketch
-        self.mean, self.square = shared.mean, shared.square
-        self.weights, self.counts = shared.weights, shared.counts
-        self.regulariser, self.received = np.array([shared.regulariser]), np.array([shared.received])
-        self.round_number = shared.round_number
-        self.seen, self.through = shared.seen, shared.through
+    @property
+    def items(self) -> IntVector:
+        """The items that the next uploads cover: all in uploads of counts or popularity."""
+        return covered_items(self.method.min_support if self.stage else 1, self.state.weights)
+
+    def invite(self) -> tuple[IntVector, IntVector]:
+        """The clients of the next round, and those whose upload arrives."""
+        asked = selected(self.schedule, self.round_number, self.sent)
+        return asked, arriving(self.schedule, self.round_number, asked)
+
+    def finish(self, asked: IntVector, sums: SummedMessages, threads: int = 1) -> None:
+        """The server's part of a round."""
+        method, state = self.method, self.state
+        self.sent[asked] += 1
+        self.round_number += 1
+        if self.is_private:
+            if sums.messages:
+                self.state = method.server_update(state, ItemRows(rows=sums.residuals, count=sums.messages))
+                if self.state.folds[0] == state.folds[0]:  # more counts would be asked for
+                    counts = noisy_counts(self.state.summed, sums.messages)
+                    refuse_few_items(method, int((counts > method.min_support - HALF).sum()))
+        elif not self.stage:
+            counted = {"counted": state.counted + sums.residuals[:, 0], "counters": state.counters + sums.messages}
+            state = replace(state, **counted, folds=state.folds + 1)
+            # Support is decided once everyone or every cohort has been asked.
+            if state.counters[0] >= len(self.schedule.participants) or self.round_number >= self.schedule.cohorts:
+                refuse_few_items(method, int((state.counted >= method.min_support).sum()))
+                state = with_support(method, state)
+            self.state = state
+        else:
+            users, cohorts = len(self.schedule.participants), self.schedule.cohorts
+            self.state = stepped(method, state, sums, users, cohorts=cohorts, threads=threads, is_strict=True)
+
+    # The interface that training needs (simulation/federated.py).
 
     @property
     def rounds_per_epoch(self) -> int:
-        """How many rounds it takes until everyone could send one message."""
-        return self.recipe.cohorts
+        """How many rounds it takes until everyone could send one upload."""
+        return self.schedule.cohorts
 
     @property
     def steps_per_round(self) -> float:
         """How many interactions a round learns from on average."""
-        return float(self.shared_profile.sizes[self.recipe.participants].sum()) / self.recipe.cohorts
+        return float(self.shared_profile.sizes[self.schedule.participants].sum()) / self.schedule.cohorts
 
     @property
     def engines(self) -> Mapping[EngineName, Open]:
         """The engines that can play its rounds."""
-        from federank.methods.frugal.reference import ENGINES  # made of functions on federations: looked up late
+        from federank.methods.frugal.engines import ENGINES  # made of functions on federations: imported late
 
         return ENGINES
 
     def tables(self) -> Tables:
-        """The arrays that change while rounds are played."""
-        server = ("item_vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "received")
-        names = (*server, "seen", "through") if self.recipe.ridge else server
-        return Tables({name: getattr(self, name) for name in names}, {"spent": self.spent})
+        """The arrays that change while rounds are played, but for what has no fixed size and follows from them."""
+        server = {f"server/{name}": part for name, part in wire.values(self.state).items() if name not in _DERIVED}
+        if isinstance(self.method, PrivateFrugal) and self.method.plan.joined and not self.state.joined.shape[1]:
+            server["server/joined"] = np.zeros((self.method.n_items, 2 * self.method.columns))
+        return Tables(server, {"sent": self.sent})
 
     def spread(self) -> Spread:
         """Its form on a cluster."""
-        from federank.methods.frugal.cluster import FrugalSpread  # made of functions on federations: imported late
+        from federank.methods.frugal.engines import FrugalSpread  # as above
 
         return FrugalSpread(self)
 
     def why_diverged(self) -> str:
         """What is to blame if the item vectors are no longer finite numbers."""
-        if self.recipe.step == "adam":
-            return f"learning_rate {self.recipe.learning_rate:g} is too large for this data; try a smaller one."
-        if self.recipe.step == "solve":
+        if isinstance(self.method, FCF):
+            return f"learning_rate {self.method.learning_rate:g} is too large for this data; try a smaller one."
+        if self.method.step == "solve":
             return "damping is too large for this alpha, or the regulariser too small; try another."
         return "initial_scale or clip is too small for 32-bit numbers; leave it out."
+
+
+_DERIVED = ("ridge_starts", "ridge_items", "ridge_codes", "ridge_scales", "earlier", "newest")
+"""What a simulation of one season does not read again."""
 
 
 def restricted(profiles: Profiles, items: IntVector, n_items: int) -> Profiles:
@@ -165,7 +231,161 @@ def restricted(profiles: Profiles, items: IntVector, n_items: int) -> Profiles:
     return Profiles(starts, own)
 
 
-# Rounds whose sums carry noise: everyone's messages of integers, added up in the ring on several threads.
+# The compiled engine: partitions of clients are summed side by side, then the server's step is taken.
+
+
+_MAX_PARTITIONS = 16
+_USERS_PER_PARTITION = 64
+_MOST_SUM_BYTES = 2**29
+
+
+class Partitions(NamedTuple):
+    """Sums of each partition, and where partitions begin by user number."""
+
+    starts: LongVector
+    own: FloatMatrix  # partitions x items x padded factors
+    squares: RealMatrix  # partitions x factors x factors
+    messages: LongVector  # partitions x 1
+
+
+def partitions_of(federation: FrugalFederation) -> LongVector:
+    """Where each partition begins, by user number, and where the last one ends."""
+    able, method = federation.schedule.participants, federation.method
+    fitting = _MOST_SUM_BYTES // (4 * method.n_items * padded_width(method.factors + 1))
+    count = max(1, min(_MAX_PARTITIONS, len(able) // _USERS_PER_PARTITION, fitting))
+    return partition_starts(able, len(federation.sent), count)
+
+
+def workspace_for(factors: int, n_items: int, starts: LongVector) -> Partitions:
+    """Arrays for the sums of these partitions."""
+    count, width = len(starts) - 1, padded_width(factors + 1)
+    return Partitions(
+        starts,
+        np.empty((count, n_items, width), dtype=np.float32),
+        np.empty((count, factors + 1, factors + 1)),
+        np.empty((count, 1), dtype=np.int64),
+    )
+
+
+def context_of(method: Frugal, model: FrugalModel, threads: int = 1) -> RoundContext:
+    """What every client of a round works out alike, once for all of them; the model has the covered items alone."""
+    vectors, weights, regulariser = model.vectors, model.weights, float(model.regulariser[0])
+    padded = np.zeros((len(vectors), padded_width(method.factors + 1)), dtype=np.float32)
+    padded[:, : method.factors] = vectors
+    gram = gram_matrix(vectors, weights, threads)
+    plain_gram = gram_matrix(vectors, np.ones(len(vectors), dtype=np.float32), threads) if method.clip else gram
+    sides = float(method.objective.unobserved) * gram + regulariser * np.eye(method.factors)
+    alike = method.objective.liked == method.objective.unobserved
+    refuse_singular(sides)
+    inverse = np.linalg.inv(sides).astype(np.float64) if alike else sides
+    activity, clip = method.user_weight_exponent, method.clip or 0.0
+    return RoundContext(method.objective, padded, weights, gram, plain_gram, regulariser, inverse, activity, clip)
+
+
+Watch = Callable[[IntVector, SummedMessages], None]
+"""Sees a round before the server's step: who has answered, and the sums of their uploads."""
+
+Fill = Callable[[RoundContext, Profiles, IntVector, Partitions], None]
+"""Sums the uploads of some clients (ascending) into the arrays of their partitions."""
+
+
+def play(federation: FrugalFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
+    """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
+
+    def fill(context: RoundContext, profiles: Profiles, clients: IntVector, workspace: Partitions) -> None:
+        sum_partitions(context, profiles, clients, workspace, threads)
+
+    play_with(federation, rounds, fill, threads, watch)
+
+
+def play_with(
+    federation: FrugalFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
+) -> None:
+    """Play this many rounds, the partitions' sums coming from wherever the clients are."""
+    for _ in range(rounds):
+        asked, answering = federation.invite()
+        if federation.is_private:
+            sums = sum_with_noise(federation, answering, threads)
+        elif not federation.stage:
+            sums = _sum_counts(federation, answering)
+        else:
+            sums = _sum_round(federation, answering, fill, threads)
+        if watch is not None:
+            watch(answering, sums)
+        federation.finish(asked, sums, threads)
+    if not rounds and not federation.is_private:  # whatever needs compiling is compiled now
+        _sum_round(federation, np.zeros(0, dtype=np.int32), fill, 1)
+
+
+def _sum_counts(federation: FrugalFederation, clients: IntVector) -> SummedMessages:
+    """How many of these clients have each item."""
+    starts, items = federation.shared_profile
+    there = np.zeros(len(starts) - 1, dtype=np.bool_)
+    there[clients] = True
+    counted = np.bincount(items[np.repeat(there, np.diff(starts))], minlength=federation.method.n_items)
+    return SummedMessages(counted[:, None].astype(np.float64), np.full((1, 1), float(len(clients))), len(clients))
+
+
+def _sum_round(federation: FrugalFederation, clients: IntVector, fill: Fill, threads: int) -> SummedMessages:
+    """The sums of these clients' uploads: partition by partition, then items on threads."""
+    method, items, profiles = federation.method, federation.items, federation.shared_profile
+    model = federation.model
+    if len(items) < method.n_items:
+        model, profiles = wire.rows_of(model, items), restricted(profiles, items, method.n_items)
+    workspace = workspace_for(method.factors, len(items), partitions_of(federation))
+    context = context_of(method, model, threads)
+    fill(context, profiles, clients, workspace)
+    squares = workspace.squares.sum(axis=0)
+    summed = np.empty((len(items), method.factors + 1))
+
+    def add_items(worker: int) -> None:
+        first, last = worker * len(items) // threads, (worker + 1) * len(items) // threads
+        add_up(workspace.own, context.vectors, squares, float(method.objective.unobserved), first, last, summed)
+
+    at_once(add_items, threads)
+    return SummedMessages(summed, squares, int(workspace.messages.sum()))
+
+
+def sum_partitions(
+    context: RoundContext, profiles: Profiles, clients: IntVector, workspace: Partitions, threads: int = 1
+) -> None:
+    """Sum the uploads of these clients, ascending, into their partitions' arrays, on this many threads."""
+    width, count = (0,) * context.vectors.shape[1], len(workspace.starts) - 1
+    bounds = np.searchsorted(clients, workspace.starts)
+
+    def work(worker: int) -> None:
+        scratch = new_workspace(len(context.gram), len(width))
+        for partition in range(worker, count, threads):
+            total = Sums(workspace.own[partition], workspace.squares[partition], workspace.messages[partition])
+            for empty in total:
+                empty[:] = 0
+            theirs = clients[bounds[partition] : bounds[partition + 1]]
+            sum_messages(context, profiles.starts, profiles.items, theirs, total, scratch, width)
+
+    at_once(work, min(threads, count))
+
+
+def home_vectors(federation: FrugalFederation, threads: int = 1) -> FloatMatrix:
+    """Everyone's vector at home: solved from the full history and the model as clients have it."""
+    return vectors_at_home(federation.method, federation.model, federation.profiles, threads)
+
+
+def vectors_at_home(method: Frugal, model: FrugalModel, profiles: Profiles, threads: int = 1) -> FloatMatrix:
+    """The vectors that explain these profiles best, with the model as it is."""
+    context = context_of(method, model, threads)
+    n_users, width = len(profiles.starts) - 1, context.vectors.shape[1]
+    solved = np.zeros((n_users, method.factors), dtype=np.float32)
+
+    def work(worker: int) -> None:
+        first, last = worker * n_users // threads, (worker + 1) * n_users // threads
+        workspace = new_workspace(method.factors, width)
+        solve_users(context, profiles.starts, profiles.items, first, last, solved, workspace, (0,) * width)
+
+    at_once(work, threads)
+    return solved
+
+
+# Rounds whose sums carry noise: everyone's uploads of integers, added up in the ring on several threads.
 
 
 _USERS_AT_A_TIME = 2**15
@@ -173,30 +393,43 @@ _LEAST = 1e-20
 
 
 def sum_with_noise(federation: FrugalFederation, clients: IntVector, threads: int = 1) -> SummedMessages:
-    """What two servers publish of these clients' messages in the federation's next round."""
-    total = sum_in_ring(federation, clients, threads)
-    return published_sum(federation.recipe, federation.round_number, total, len(clients))
+    """What two servers publish of these clients' uploads in the federation's next round."""
+    return published_sum(federation, sum_in_ring(federation, clients, threads), len(clients))
+
+
+def published_sum(federation: FrugalFederation, total: NDArray[np.uint32], count: int) -> SummedMessages:
+    """A round's sum of integers with the noise of both servers, in units of an upload's length."""
+    if count:
+        for server in (SERVER, HELPER):
+            total = total + in_ring(noise_of(federation, len(total), server))
+    return SummedMessages(values_of(total, len(total) // len(federation.items)), np.zeros((0, 0)), count)
+
+
+def noise_of(federation: FrugalFederation, length: int, server: int) -> LongVector:
+    """One server's noise on the next round's sum, from named draws: in the service it is the operating system's."""
+    method = federation.method
+    deviation = method.noises[federation.stage]
+    return simulated_noise(method.seed, federation.round_number, deviation, length, server)
 
 
 def sum_in_ring(federation: FrugalFederation, clients: IntVector, threads: int = 1) -> NDArray[np.uint32]:
-    """The sum of these clients' messages in the federation's next round, before any noise."""
-    recipe, number, shared_profile = federation.recipe, federation.round_number, federation.shared_profile
-    known = directions_of(published(recipe, federation.item_vectors), federation.weights)
-    columns = private_columns(recipe, number)
-    if recipe.rounds_on_average:
-        mean = np.zeros((recipe.n_items, columns))
+    """The sum of these clients' uploads in the federation's next round, before any noise."""
+    method, number, stage, items = federation.method, federation.round_number, federation.stage, federation.items
+    known, profiles = wire.rows_of(federation.model, items).directions, federation.shared_profile
+    if len(items) < method.n_items:
+        profiles = restricted(profiles, items, method.n_items)
+    columns = method.columns if stage else 1
+    if federation.rounds_on_average:
+        mean = np.zeros((len(items), columns))
         for start in range(0, len(clients), _USERS_AT_A_TIME):
-            some = _histories(shared_profile, clients[start : start + _USERS_AT_A_TIME], recipe.n_items)
-            mean += _popularity(some) if number == 0 else _in_common(known, some)
+            some = _histories(profiles, clients[start : start + _USERS_AT_A_TIME], len(items))
+            mean += _in_common(known, some) if stage else _popularity(some)
         return in_ring(np.rint(C_INT * mean.ravel()).astype(np.int64))
-    totals = np.zeros((threads, recipe.n_items * columns), dtype=np.uint32)
+    totals = np.zeros((threads, len(items) * columns), dtype=np.uint32)
 
     def work(worker: int) -> None:
-        workspace = new_scratch(recipe.n_items, columns)
-        some = clients[worker::threads]
-        sum_private(
-            known, shared_profile.starts, shared_profile.items, some, recipe.seed, number, totals[worker], workspace
-        )
+        scratch, some = new_scratch(len(items), columns), clients[worker::threads]
+        sum_private(known, profiles.starts, profiles.items, some, method.seed, number, stage, totals[worker], scratch)
 
     at_once(work, threads)
     summed: NDArray[np.uint32] = totals.sum(axis=0, dtype=np.uint32)
@@ -229,201 +462,3 @@ def _in_common(known: Directions, histories: sparse.csr_matrix) -> RealMatrix:
     pointed *= np.where(speaks, 1 / np.sqrt(np.where(speaks, lengths * reach, 1.0)), 0.0)[:, None]
     summed: RealMatrix = own.T @ pointed - np.outer(known.popular, popular @ pointed)
     return summed
-
-
-# The compiled engine of few messages: partitions of clients are summed side by side, then the server's step is taken.
-
-
-_MAX_PARTITIONS = 16
-_USERS_PER_PARTITION = 64
-_MOST_SUM_BYTES = 2**29
-
-
-class Partitions(NamedTuple):
-    """Sums of each partition, and where partitions begin by user number."""
-
-    starts: LongVector
-    own: FloatMatrix  # partitions x items x padded factors
-    squares: RealMatrix  # partitions x factors x factors
-    messages: LongVector  # partitions x 1
-
-
-def partitions_of(recipe: FrugalRecipe, n_users: int) -> LongVector:
-    """Where each partition begins, by user number, and where the last one ends."""
-    able = len(recipe.participants)
-    fitting = _MOST_SUM_BYTES // (4 * recipe.n_items * padded_width(recipe.factors + 1))
-    count = max(1, min(_MAX_PARTITIONS, able // _USERS_PER_PARTITION, fitting))
-    return partition_starts(recipe.participants, n_users, count)
-
-
-def as_broadcast(
-    recipe: FrugalRecipe,
-    vectors: FloatMatrix,
-    weights: FloatVector,
-    regulariser: float,
-    threads: int = 1,
-) -> RoundContext:
-    """What every client of a round works out alike, once for all of them."""
-    width = padded_width(recipe.factors + 1)
-    padded = np.zeros((len(vectors), width), dtype=np.float32)
-    padded[:, : recipe.factors] = vectors
-    gram = gram_matrix(vectors, weights, threads)
-    unweighted = np.ones(len(vectors), dtype=np.float32)
-    plain_gram = gram_matrix(vectors, unweighted, threads) if recipe.clip > 0 else gram
-    sides = float(recipe.objective.unobserved) * gram + regulariser * np.eye(recipe.factors)
-    alike = recipe.objective.liked == recipe.objective.unobserved
-    refuse_singular(sides)
-    inverse = np.linalg.inv(sides).astype(np.float64) if alike else sides
-    return RoundContext(
-        recipe.objective,
-        padded,
-        weights,
-        gram,
-        plain_gram,
-        regulariser,
-        inverse,
-        recipe.activity,
-        recipe.clip,
-    )
-
-
-Watch = Callable[[IntVector, SummedMessages], None]
-"""Sees a round before it is folded: who has answered, and the sums of their messages."""
-
-Fill = Callable[[FrugalFederation, RoundContext, IntVector, Partitions], None]
-"""Sums the messages of some clients (ascending) into the arrays of their partitions."""
-
-
-def play(federation: FrugalFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
-    """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
-
-    def fill(played: FrugalFederation, context: RoundContext, clients: IntVector, workspace: Partitions) -> None:
-        sum_partitions(played.recipe, played.shared_profile, context, clients, workspace, threads)
-
-    play_with(federation, rounds, fill, threads, watch)
-
-
-def play_with(
-    federation: FrugalFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
-) -> None:
-    """Play this many rounds, the partitions' sums coming from wherever the clients are."""
-    for _ in range(rounds):
-        _play_round(federation, fill, threads, watch)
-    if not rounds and federation.recipe.private is None:  # whatever needs compiling is compiled now
-        _sum_round(federation.covering(), _starts(federation), np.zeros(0, dtype=np.int32), fill, 1)
-
-
-def home_vectors(federation: FrugalFederation, threads: int = 1) -> FloatMatrix:
-    """Everyone's vector at home: solved from the full history and the model as published."""
-    recipe = federation.recipe
-    vectors = published(recipe, federation.item_vectors)
-    model = vectors, federation.weights, float(federation.regulariser[0])
-    return vectors_at_home(recipe, *model, federation.profiles, threads)
-
-
-def vectors_at_home(
-    recipe: FrugalRecipe,
-    item_vectors: FloatMatrix,
-    weights: FloatVector,
-    regulariser: float,
-    profiles: Profiles,
-    threads: int = 1,
-) -> FloatMatrix:
-    """The vectors that explain these profiles best, with the item vectors as they are."""
-    context = as_broadcast(recipe, item_vectors, weights, regulariser, threads)
-    n_users, width = len(profiles.starts) - 1, context.vectors.shape[1]
-    solved = np.zeros((n_users, recipe.factors), dtype=np.float32)
-
-    def work(worker: int) -> None:
-        first, last = worker * n_users // threads, (worker + 1) * n_users // threads
-        workspace = new_workspace(recipe.factors, width)
-        solve_users(context, profiles.starts, profiles.items, first, last, solved, workspace, (0,) * width)
-
-    at_once(work, threads)
-    return solved
-
-
-def _starts(federation: FrugalFederation) -> LongVector:
-    return partitions_of(federation.recipe, len(federation.spent))
-
-
-def workspace_for(recipe: FrugalRecipe, starts: LongVector) -> Partitions:
-    """Arrays for the sums of these partitions."""
-    count, width = len(starts) - 1, padded_width(recipe.factors + 1)
-    return Partitions(
-        starts,
-        np.empty((count, recipe.n_items, width), dtype=np.float32),
-        np.empty((count, recipe.factors + 1, recipe.factors + 1)),
-        np.empty((count, 1), dtype=np.int64),
-    )
-
-
-def _play_round(federation: FrugalFederation, fill: Fill, threads: int, watch: Watch | None) -> None:
-    recipe, number = federation.recipe, federation.round_number
-    asked = choose_cohort(recipe, number, federation.spent)
-    answering = who_answers(recipe, number, asked)
-    if is_counting(recipe, federation.weights):
-        sums = _sum_counts(federation, answering)
-    elif recipe.private is not None:
-        sums = sum_with_noise(federation.covering(), answering, threads)
-    else:
-        sums = _sum_round(federation.covering(), _starts(federation), answering, fill, threads)
-    if watch is not None:
-        watch(answering, sums)
-    federation.spent[asked] += 1
-    shared = federation.shared
-    fold(recipe, shared, sums, threads)
-    federation.take(shared)
-
-
-def _sum_counts(federation: FrugalFederation, clients: IntVector) -> SummedMessages:
-    """How many of these clients have each item."""
-    starts, items = federation.shared_profile
-    there = np.zeros(len(starts) - 1, dtype=np.bool_)
-    there[clients] = True
-    counted = np.bincount(items[np.repeat(there, np.diff(starts))], minlength=federation.recipe.n_items)
-    return SummedMessages(counted[:, None].astype(np.float64), np.full((1, 1), float(len(clients))), len(clients))
-
-
-def _sum_round(
-    federation: FrugalFederation, starts: LongVector, clients: IntVector, fill: Fill, threads: int
-) -> SummedMessages:
-    """The sums of these clients' messages: partition by partition, then items on threads."""
-    recipe = federation.recipe
-    workspace = workspace_for(recipe, starts)
-    model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
-    context = as_broadcast(recipe, *model, threads)
-    fill(federation, context, clients, workspace)
-    squares = workspace.squares.sum(axis=0)
-    summed = np.empty((recipe.n_items, recipe.factors + 1))
-
-    def add_items(worker: int) -> None:
-        first, last = worker * recipe.n_items // threads, (worker + 1) * recipe.n_items // threads
-        add_up(workspace.own, context.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
-
-    at_once(add_items, threads)
-    return SummedMessages(summed, squares, int(workspace.messages.sum()))
-
-
-def sum_partitions(
-    recipe: FrugalRecipe,
-    profiles: Profiles,
-    context: RoundContext,
-    clients: IntVector,
-    workspace: Partitions,
-    threads: int = 1,
-) -> None:
-    """Sum the messages of these clients, ascending, into their partitions' arrays, on this many threads."""
-    width, count = (0,) * context.vectors.shape[1], len(workspace.starts) - 1
-    bounds = np.searchsorted(clients, workspace.starts)
-
-    def work(worker: int) -> None:
-        scratch = new_workspace(recipe.factors, len(width))
-        for partition in range(worker, count, threads):
-            total = Sums(workspace.own[partition], workspace.squares[partition], workspace.messages[partition])
-            for empty in total:
-                empty[:] = 0
-            theirs = clients[bounds[partition] : bounds[partition + 1]]
-            sum_messages(context, profiles.starts, profiles.items, theirs, total, scratch, width)
-
-    at_once(work, min(threads, count))

@@ -8,17 +8,14 @@ import numpy as np
 from tests.secagg.proof.uploads import liars_upload
 from tests.service.federations import FRUGAL_SERVER, ITEMS, PATIENT, establish_in, opened, serving, stored
 from tests.service.helper.helpers import ThreadedHelper
-from tests.squares_worlds import update_of
+from tests.squares_worlds import read_broadcast, update_of
 
 from federank.errors import BadMessage
-from federank.federation.secure import model_digest
+from federank.federation.method import DataSummary
+from federank.federation.secure import model_digest, secure_vector
 from federank.methods.frugal.method import Frugal
-from federank.methods.frugal.protocol import dense, flat, rows_of
-from federank.methods.frugal.server_steps import SummedMessages
-from federank.methods.frugal.server_update import first_shared
-from federank.methods.frugal.server_update import fold as aggregate
-from federank.methods.frugal.settings import FrugalSettings, frugal_recipe
-from federank.methods.frugal.wire import decode_frugal_broadcast
+from federank.methods.frugal.records import SummedMessages
+from federank.methods.frugal.server_update import stepped
 from federank.secagg import upload
 from federank.secagg.config import config_from
 from federank.secagg.proof.proof import wires_of
@@ -56,12 +53,12 @@ async def federation(tmp_path, store=None, rounds=None, sigma=0.0, **given):
 
 def simulated(rounds, devices):
     """What the simulation's server step makes of the messages of these rounds."""
-    recipe = recipe_of()._replace(participants=np.arange(devices, dtype=np.int32))
-    shared = first_shared(recipe, settings_of().initial_scale)
+    method = recipe_of()
+    state = method.initial_state()
     for messages in rounds:
         values = in_units(np.sum(messages, axis=0), 3.0).reshape(-1, FACTORS + 1)
-        aggregate(recipe, shared, SummedMessages(values[:ITEMS], values[ITEMS:], len(messages)))
-    return shared
+        state = stepped(method, state, SummedMessages(values[:ITEMS], values[ITEMS:], len(messages)), devices)
+    return state
 
 
 def kept_model(store):
@@ -75,12 +72,13 @@ def assert_simulated(store, rounds, devices):
 
 
 def recipe_of(**given):
-    return frugal_recipe(settings_of(FrugalSettings, **given), np.ones(1, dtype=np.int64), ITEMS)
+    return settings_of(**given).resolve(DataSummary(ITEMS))
 
 
 def whole_message(broadcast, history, clip, random=os.urandom, **given):
     """The message of a device with this history, as integers."""
-    values = flat(dense(update_of(recipe_of(**given), broadcast, history)))
+    method = recipe_of(**given)
+    values = secure_vector(method, 0, update_of(method, broadcast, history))
     return round_message(values, clip, rounding_chances(len(values), random))
 
 
@@ -88,13 +86,13 @@ async def prepared_upload(device, ticket, history, now=0):
     """A device's upload of a round, after every check that it makes; the integers, and the bytes."""
     client = device.client
     config = config_from((await client.get("/api/v1/sums/config")).content)
-    broadcast = decode_frugal_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
+    broadcast = read_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
     content = (await client.get("/api/v1/sums/offer")).content
     try:
         terms = read_offer(content, config.helper_public())
     except BadMessage:  # the helper has a new key
         terms = read_offer(content, (await asyncio.to_thread(helper_keys, config, None))[-1])
-    parts = {"vectors": rows_of(broadcast), "weights": broadcast.weights}
+    parts = {"vectors": broadcast.vectors, "weights": broadcast.weights}
     model = model_digest(broadcast.version, parts | {"regulariser": np.array([broadcast.regulariser])})
     check_offer(terms, config, model, now)
     message = whole_message(broadcast, history, config.length_of_clip())

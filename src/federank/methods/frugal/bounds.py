@@ -1,24 +1,10 @@
-"""What the server does with the two sums of a round: three ways, each a function of sums and of its own memory.
+"""Bounds for anyone who reads only sums: no row that users cannot have made, no item that nearly everyone is shown.
 
-The sums are S = sum of a_u w_u x_u' (items x factors) and H = sum of a_u x_u x_u' (factors x factors); a constant 1 at
-the end of every x_u adds a column to S from which the number of users n_i of each item follows.
+    bound_rows      rows of a sum are as long as the users who seem to have the item can make them
+    hold_back       the exposure cap: vectors are shortened that would be shown to too large a share of users
+    without_jumps   items whose predicted audience jumps within one version are hidden
 
-**spectral** (where alpha = 0, the default). With Y as it was sent, A = S + Y H = P'X: what everyone's items have in
-common, seen through Y. A round is so a step of subspace iteration on C = P'P, and C itself is known inside the span by
-Nystrom's formula, C ~ A H^-1 A'. Items weigh d_i = n_i^-popularity (1 - 1/n_i): what one user alone has says nothing
-about anyone else, and what everyone has says little. With C = V diag(sigma^2) V' and V'DV = I, the solution of the
-whole problem in that span follows at once:
-
-    lambda = shrinkage x sigma_F        Y = V diag(sqrt(sigma - lambda))
-
-so a user's scores become V (1 - lambda / sigma) V'D p. Alternating solves reach the same, but creep there. A cohort's
-C is added to what is known of the others'; once everyone has spoken, what is known fades as much as is added.
-
-**solve**: Y + damping (S - lambda Y)(H + lambda I)^-1, the step of alternating least squares; also for alpha > 0, where
-damping below 1 makes up for H not knowing of confidences. A cohort's sums are scaled up to everyone, and averaged in:
-H <- (1 - b) H + b h, and damping x b of the way, with b = max(1 / t, 1.5 / cohorts) at the t-th cohort.
-
-**adam** (federation/adam.py): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
+The last two predict from how users' vectors are spread under the model (`Tastes`).
 """
 
 from __future__ import annotations
@@ -29,123 +15,8 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank._numerics.topn import tall_product, weighted_gram
-from federank.errors import Diverged
 from federank.federation.defences import Defences
-from federank.methods.frugal.settings import FrugalRecipe
-
-_NOTHING = 1e-9
-LEAST = 0.01
-"""Where lambda follows the data, no direction falls below this part of the smallest singular value: one that is lost
-would be in no later message."""
-
-
-class SummedMessages(NamedTuple):
-    """All that the server takes from a round."""
-
-    residuals: RealMatrix  # S for every item, and the column of the constant 1
-    squares: RealMatrix  # H, with the row and column of the constant 1
-    messages: int
-
-
-class Spectrum(NamedTuple):
-    """C = P'P as far as it is known: V diag(sigma^2) V'."""
-
-    vectors: RealMatrix  # V, items x factors; columns of zeros where less is known
-    singular_values: RealVector  # sigma, descending
-
-
-def spectrum_of(products: RealMatrix, squares: RealMatrix, threads: int = 1) -> RealMatrix:
-    """W with W W' = A H^-1 A', Nystrom's formula; directions in which no one has anything are left out."""
-    values, directions = np.linalg.eigh(squares)
-    kept = values > _NOTHING * max(values[-1], 0.0)
-    if not kept.any():
-        return np.zeros_like(products)
-    scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-    return tall_product(products, directions * scale, threads)
-
-
-def item_weights(counts: RealVector, popularity: float, received: float = 1.0) -> FloatVector:
-    """How much items count that this many users have: d, 1 for items of mean popularity that many share.
-
-    What one user alone has weighs nothing, or a little less than the rest where only a share of users was `received`.
-    """
-    if popularity == 0:
-        return np.ones(len(counts), dtype=np.float32)
-    known = np.maximum(counts, 1.0)
-    weights: FloatVector = ((known / known.mean()) ** -popularity * (1 - received / known)).astype(np.float32)
-    return weights
-
-
-def strongest(sketch: RealMatrix, weights: FloatVector, factors: int, threads: int = 1) -> Spectrum:
-    """The largest singular values of a sketch whose items have weights, and their left vectors: V'DV = I."""
-    values, directions = np.linalg.eigh(weighted_gram(sketch, weights, threads))
-    values, directions = values[::-1][:factors], directions[:, ::-1][:, :factors]
-    kept = values > _NOTHING * max(values[0], 0.0)
-    singular = np.sqrt(np.where(kept, values, 0.0))
-    scale = np.where(kept, 1.0 / np.where(kept, singular, 1.0), 0.0)
-    return Spectrum(tall_product(sketch, directions * scale, threads), singular)
-
-
-def faded(received: float, now: int, all_users: int) -> float:
-    """How much is kept of what is known: all until everyone has spoken; then those who speak again replace it."""
-    return 1.0 if not received or received + now <= all_users else max(0.0, all_users - now) / received
-
-
-def balanced(spectrum: Spectrum, shrinkage: float, regulariser: float) -> tuple[FloatMatrix, float]:
-    """The item vectors that solve the whole problem in this span, and the lambda that they belong to."""
-    sigma = spectrum.singular_values
-    if regulariser < 0:
-        smallest = sigma[sigma > 0][-1]
-        regularisation = shrinkage * smallest
-        left = np.where(sigma > 0, np.maximum(sigma - regularisation, LEAST * smallest), 0.0)
-    else:
-        regularisation, left = regulariser, np.maximum(sigma - regulariser, 0.0)
-        if not left.any():
-            raise Diverged(
-                f"regulariser is {regulariser:g}, and no singular value of the sums is above {sigma[0]:.4g}: every "
-                "item vector would be zero. A smaller regulariser is needed; left out, it follows the data."
-            )
-    vectors = spectrum.vectors * np.sqrt(left)
-    return vectors.astype(np.float32), float(regularisation)
-
-
-def smallest_singular_value(recipe: FrugalRecipe, gram: RealMatrix, squares: RealMatrix, regulariser: float) -> float:
-    """sigma_F of everyone's items inside the span of Y, from H and Y'Y alone (Rayleigh and Ritz).
-
-    x = (Y'Y + lambda I)^-1 (1 + alpha) Y'p where own items weigh little, so H gives Y'P'PY back.
-    """
-    back = (float(recipe.objective.unobserved) * gram + regulariser * np.eye(len(gram))) / float(recipe.objective.liked)
-    values, directions = np.linalg.eigh(gram)
-    kept = values > _NOTHING * max(values[-1], 0.0)
-    half = directions[:, kept] / np.sqrt(values[kept])
-    inside = np.linalg.eigvalsh(half.T @ back @ squares @ back @ half)
-    # A few users span few directions: what is zero in the others is not small, but unknown.
-    known = inside[inside > _NOTHING * max(inside[-1], 0.0)] if len(inside) else inside
-    return float(np.sqrt(known[0])) if len(known) else 0.0
-
-
-def solved(
-    recipe: FrugalRecipe,
-    vectors: FloatMatrix,
-    residuals: RealMatrix,
-    curvature: RealMatrix,
-    regulariser: float,
-    part: float,
-) -> FloatMatrix:
-    """One step of alternating least squares for these items, this part of the way."""
-    sides = curvature + regulariser * np.eye(recipe.factors)
-    try:
-        steps = np.linalg.solve(sides, (residuals - regulariser * vectors).T).T
-    except np.linalg.LinAlgError as reason:
-        raise Diverged(
-            "The sum of the devices' vectors cannot be solved from: it is singular. A regulariser above 0 is needed."
-        ) from reason
-    moved: FloatMatrix = (vectors + part * steps).astype(np.float32)
-    return moved
-
-
-# Bounds for anyone who reads only sums: no row that users cannot have made, and no item that nearly everyone is shown.
-
+from federank.methods.frugal.records import SummedMessages
 
 LIST = 10
 """Items that users are shown at a time."""
@@ -179,7 +50,7 @@ class Tastes(NamedTuple):
 def bound_rows(sums: SummedMessages, sent_vectors: FloatMatrix, threads: int = 1) -> SummedMessages:
     """No row is longer than the users who seem to have the item can make it, and no one has an item more than once.
 
-    The last column of S + Y H says how many users have each item, each with their weight (server_steps.py). What a row
+    The last column of S + Y H says how many users have each item, each with their weight (server_update.py). What a row
     may have for each of them is what rows of the better known half of the catalogue have.
     """
     if len(sent_vectors) < LEAST_ITEMS or len(sums.residuals) != len(sent_vectors):
