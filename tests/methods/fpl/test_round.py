@@ -77,6 +77,14 @@ def test_every_broadcast_is_the_first_model_plus_the_updates_before_it():
     np.testing.assert_allclose(shared.vectors, vectors, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mask", ["as-in-code", "as-printed"])
+def test_about_a_share_of_pi_of_the_positives_leaves(mask):
+    fleet, _ = recorded(random_world(), rounds=60, pi=0.3, mask=mask, clients_per_round="all", triples=1)
+    sent = np.mean([np.any(update.biases > 0) for update in updates_of(fleet)])
+    assert sent == pytest.approx(0.3, abs=4 * np.sqrt(0.21 / 720))
+
+
 @pytest.mark.parametrize("mask", ["as-in-code", "as-printed"])
 def test_each_user_is_held_to_their_own_pi(mask):
     data = random_world()
