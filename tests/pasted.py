@@ -58,6 +58,7 @@ esac
 """
 PIP = """#!/bin/sh
 [ "$1" = install ] && shift
+case "$1" in .\\[*) set -- "federank${1#.}" ;; esac  # the package of the clone that a page speaks of
 told=$("$PYTHON" -m pip --disable-pip-version-check install --dry-run --no-index "$@" 2>&1)
 status=$?
 echo "$told"

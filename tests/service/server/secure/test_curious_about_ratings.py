@@ -47,7 +47,7 @@ class Watched:
         keep, message, upload = devices.keep_upload, SimulatedClients.message, SimulatedClients.upload
 
         def noted(connection, sent):
-            self.bodies[sent.device][sent.ticket.round_number] = sent.body
+            self.bodies[sent.client][sent.ticket.round_number] = sent.body
             return keep(connection, sent)
 
         def of(user, round_number, model, body):
