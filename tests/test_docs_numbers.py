@@ -31,7 +31,6 @@ ELSEWHERE = {
         "federank audit poison --sees checked --item-weights ridge": ".097 .302 .306 .331 .333 .335 .339 .343 "
         ".355 .370",
         "federank train frugal --epsilon 1, newest round alone": ".1136",
-        "benchmarks/frugal_defaults.py": ".975 .989 .992 .998 1.001",
     },
     "norm-proof.md": {"arithmetic in the page": ".43 .56 1.98 2.61 2.84"},
     "operating.md": {

@@ -49,7 +49,7 @@ from federank.service.client.store import ClientStore, taking_part
 )
 @click.option("--users", type=AT_LEAST_1, metavar="N", help="How many clients.  [default: all users of the data]")
 @click.option("--rounds", type=AT_LEAST_1, metavar="N", help="End after N rounds of the server, or when all is sent.")
-@click.option("--seconds", type=ABOVE_0, metavar="X", help="End after X seconds.")
+@click.option("--seconds", type=ABOVE_0, metavar="X", help="End X seconds after all have enrolled.")
 @click.option(
     "--vanish", type=SHARE, metavar="SHARE", default=0.0, help="Clients that drop out in a round.  [default: 0]"
 )

@@ -106,6 +106,9 @@ def has_chance(metric: str) -> bool:
     return metric.rpartition(":")[2] not in _WITHOUT_CHANCE
 
 
+_OF_N = re.compile(r" (of|in) (the first )?\{n\}")
+
+
 def words_of(metric: str) -> Words:
     """A metric's words, with its N and its category worked in."""
     for prefix, derived in _DERIVED.items():
@@ -114,7 +117,7 @@ def words_of(metric: str) -> Words:
     server, _, rest = metric.rpartition(":")
     name, n, category = parts(rest)
     known = KNOWN.get(name, Words(name.replace("_", " "), name.replace("_", " "), ".4f", None))
-    axis = known.axis.format(n=n) if n else known.axis.replace(" of the first {n}", "").replace(" of {n}", "")
+    axis = known.axis.format(n=n) if n else _OF_N.sub("", known.axis)
     if server and server != "audit":
         known, axis = known._replace(short=f"{known.short} ({server})"), f"{axis} ({server})"
     if category:
